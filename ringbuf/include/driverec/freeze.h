@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driverec/freeze.h: keep a window of a ring (pin), and write it to a file (.drec). For the daemon.
+ *
+ * A pin is one entry in the ring: while it is active, every chunk whose order number is in
+ * [from, from + n_chunks / 2) is not overwritten, chunks closed later included; the producer goes on in the
+ * rest. The pin holds the incident's id, so it is also the pending record of the incident: it survives the
+ * daemon. Pins are written by pwrite(); nothing here maps a ring writable.
+ *
+ * Errors are -errno. Not thread-safe for one reader.
+ */
+#ifndef DRIVEREC_FREEZE_H
+#define DRIVEREC_FREEZE_H
+
+#include <driverec/reader.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Pins: pin->active is ignored. *ret_entry is the entry used. -EROFS: the ring is open for reading only;
+ * -EBUSY: all entries are taken; -EDQUOT: the union of pins would pass half the ring (the entry is set all
+ * the same where `force`).
+ */
+int drec_pin_set(struct drec_reader *reader, const struct drec_pin *pin, int force, unsigned *ret_entry);
+
+/* Moves a pin's `from` up: the new entry is on before the old one is off. */
+int drec_pin_move(struct drec_reader *reader, unsigned entry, uint64_t from, unsigned *ret_entry);
+int drec_pin_release(struct drec_reader *reader, unsigned entry);
+int drec_pins_read(struct drec_reader *reader, struct drec_pin ret_pins[DREC_PINS_MAX]);
+
+/* The order number from which a pin keeps everything that ends at or after `ticks`: for a daemon just
+ * started, which has no samples of `tail`. */
+int drec_pin_from(struct drec_reader *reader, uint64_t ticks, uint64_t *ret_from);
+
+struct drec_snapshot_request {
+	int64_t t0_ns, a_ns, b_ns; /* Unix ns by mono_to_unix_ns */
+	int64_t mono_to_unix_ns;
+	uint64_t from;             /* the pin's; 0 = no pin: whatever meets the window now */
+	uint64_t bytes_max;        /* of event data; oldest first; 0 = no limit */
+	const struct drec_anchor *host_anchors;
+	size_t n_host_anchors;
+	int no_crc;                /* leave the second pass to drec_window_seal() */
+};
+
+struct drec_snapshot_result {
+	struct drec_window window;
+	uint64_t file_bytes; /* length; holes are not counted in data_bytes */
+	uint64_t data_bytes;
+	uint64_t events_in_window;
+	uint32_t chunks;
+};
+
+/*
+ * Writes the window to `out_fd`, an empty regular file open for reading and writing. The file is a valid
+ * .drec if and only if 0 is returned. The ring is read no earlier than the call.
+ */
+int drec_snapshot_write(struct drec_reader *reader, int out_fd, const struct drec_snapshot_request *request,
+			struct drec_snapshot_result *ret_result);
+
+/* Reads the file back and puts the CRCs in. -EIO if what is read is no whole window. */
+int drec_window_seal(int fd);
+
+/* Checks every CRC and walks every event. 0, or -EBADMSG with the problem. */
+int drec_window_verify(int dirfd, const char *path, struct drec_problem *ret_problem);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * triggers/triggers.h: watch series of samples and say where something is wrong.
+ *
+ * The engine owns series (one name on one track, or the step times of a rank), runs every trigger module on
+ * those that alarm, and passes what they say through gates (warm-up, severity, cooldown, coalescing,
+ * budgets). It does not know who feeds it, never reads a clock (every call brings its time), and does no
+ * I/O: `driverec replay` and the daemon run the same code.
+ *
+ * Time is int64 ns on one clock of the caller's choice (the daemon: Unix ns by the one offset of design.md).
+ * It may repeat or step back by a little; nothing breaks.
+ *
+ * Not thread-safe; one engine belongs to one thread. Memory is bounded: TRIGGERS_SERIES_MAX series of at
+ * most 4 KiB. Errors are -errno.
+ */
+#ifndef TRIGGERS_TRIGGERS_H
+#define TRIGGERS_TRIGGERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	TRIGGERS_SERIES_MAX = 16384,
+	TRIGGERS_NAME_MAX = 64,
+	TRIGGERS_TEXT_MAX = 256,
+	TRIGGERS_SERIES_NONE = UINT32_MAX
+};
+
+enum triggers_severity { TRIGGERS_NOTE = 0, TRIGGERS_WARN = 1, TRIGGERS_CRITICAL = 2 };
+const char *triggers_severity_name(enum triggers_severity severity);
+
+enum triggers_role {
+	TRIGGERS_STEP = 1,    /* whole steps of one rank; an open one has a deadline */
+	TRIGGERS_PHASE = 2,   /* lengths of one phase other than train */
+	TRIGGERS_SPAN = 3,    /* durations of one name on one track */
+	TRIGGERS_COUNTER = 4, /* values */
+	TRIGGERS_TRACK = 5    /* progress of a track: any event on it */
+};
+
+/* What a series is. `source` is the caller's number of the producer (ring, rank). */
+struct triggers_series_key {
+	enum triggers_role role;
+	uint32_t source;
+	uint32_t rank;           /* UINT32_MAX = unknown */
+	uint64_t track;          /* the caller's id of the track */
+	const char *name;        /* "step", "phase:eval", "load", "device:0:power" */
+	int alarms;              /* may fire; else it is only followed for diagnosis */
+};
+
+struct triggers_sample {
+	int64_t start_ns;
+	int64_t duration_ns;  /* counters: 0 */
+	double value;         /* counters; for the others the duration in ns is taken */
+	int64_t step;         /* -1 = not known */
+	const char *phase;    /* "train" where NULL */
+	int64_t sample;       /* the caller's own number, returned in the firing; -1 = none */
+};
+
+/* What a trigger says. Texts are inline, so it may be kept. */
+struct triggers_firing {
+	char trigger[TRIGGERS_NAME_MAX];
+	char series[TRIGGERS_NAME_MAX];
+	char phase[TRIGGERS_NAME_MAX];
+	enum triggers_severity severity;
+	uint32_t series_id;
+	uint32_t source;
+	uint32_t rank;
+	uint64_t track;
+	int64_t t0_ns;       /* the anomaly: for a stall the LAST progress, for a spike the span's begin */
+	int64_t until_ns;    /* the anomaly's end where known, else detected_ns */
+	int64_t detected_ns;
+	double value;        /* ns, or the counter's unit */
+	double expected;
+	double ratio;
+	int64_t step;
+	int64_t sample;
+	int ongoing;         /* not over yet: a `progress` call will follow if it ends */
+	int shadow;          /* settled as a note on purpose: recorded, no incident */
+	char evidence[TRIGGERS_TEXT_MAX]; /* one plain sentence */
+};
+
+/* Why a firing made no incident of its own. */
+enum triggers_gate {
+	TRIGGERS_PASSED = 0,
+	TRIGGERS_WARMUP,
+	TRIGGERS_PERIODIC,
+	TRIGGERS_COOLDOWN,
+	TRIGGERS_COALESCED, /* joined an incident that was still waiting for its post window */
+	TRIGGERS_BUDGET_HOUR,
+	TRIGGERS_BUDGET_DAY,
+	TRIGGERS_OWN_CAPTURE,
+	TRIGGERS_SILENCED,
+	TRIGGERS_GATE_LIMIT
+};
+const char *triggers_gate_name(enum triggers_gate gate);
+
+/* Where the engine speaks. Any may be NULL. Called from inside observe and tick. */
+struct triggers_listener {
+	void *context;
+	/* gate = TRIGGERS_PASSED: make an incident of it; else why not. */
+	void (*firing)(void *context, const struct triggers_firing *firing, enum triggers_gate gate);
+	/* An ongoing firing's cause is over (the step ended, the track moved). */
+	void (*progress)(void *context, const struct triggers_firing *firing, int64_t now_ns);
+	/* Keep everything from `from_ns` on: this may become a firing. Ends with suspicion_end. */
+	void (*suspicion)(void *context, uint32_t series_id, uint32_t source, int64_t from_ns);
+	void (*suspicion_end)(void *context, uint32_t series_id, uint32_t source);
+};
+
+struct triggers_engine;
+
+/*
+ * Options by name, as in the configuration: "latency_spike.warn" = "1.5". Unknown names and values out of
+ * bounds are -EINVAL with a plain sentence in `error` (of `error_room` bytes).
+ */
+int triggers_engine_new(const struct triggers_listener *listener, struct triggers_engine **ret_engine);
+void triggers_engine_free(struct triggers_engine *engine);
+int triggers_engine_set(struct triggers_engine *engine, const char *key, const char *value, char *error,
+			size_t error_room);
+
+/* Every option: for the configuration table, help and docs. Ends with key == NULL. */
+struct triggers_option {
+	const char *key;     /* "stall.factor" */
+	const char *unit;    /* "x", "s", "steps", "", "%" */
+	const char *value;   /* default, as text */
+	double low, high;
+	const char *help;
+};
+const struct triggers_option *triggers_options(void);
+
+/* The series of this key, made if new. TRIGGERS_SERIES_NONE if there is no room. */
+uint32_t triggers_engine_series(struct triggers_engine *engine, const struct triggers_series_key *key);
+
+/* A finished step, phase, span, or a counter's sample. */
+void triggers_engine_observe(struct triggers_engine *engine, uint32_t series, const struct triggers_sample *sample);
+
+/* A step or phase that has begun, or is known to be open (idempotent), and its end without a sample. */
+void triggers_engine_open(struct triggers_engine *engine, uint32_t series, int64_t start_ns, int64_t step,
+			  const char *phase);
+void triggers_engine_progress(struct triggers_engine *engine, uint32_t series, int64_t now_ns);
+void triggers_engine_abandon(struct triggers_engine *engine, uint32_t series);
+
+/* Producer died without a mark, or ended well; an operator or the job asks for an incident. */
+void triggers_engine_crash(struct triggers_engine *engine, uint32_t source, uint32_t rank, int64_t last_ns,
+			   int64_t now_ns, const char *evidence);
+void triggers_engine_source_end(struct triggers_engine *engine, uint32_t source);
+void triggers_engine_manual(struct triggers_engine *engine, uint32_t source, uint32_t rank, int64_t t0_ns,
+			    int64_t now_ns, const char *reason);
+
+/* One of our own captures touches steps from now on until its end: they never fire. */
+void triggers_engine_capture(struct triggers_engine *engine, int64_t begin_ns, int64_t end_ns);
+
+/* The incident of this firing no longer takes others in (its post window is over). */
+void triggers_engine_settled(struct triggers_engine *engine, int64_t now_ns);
+
+/* Time passes: deadlines are judged. Call about 20 times a second, and in replay before each event. */
+void triggers_engine_tick(struct triggers_engine *engine, int64_t now_ns);
+
+/* What a detector believes, for `replay --explain`, status and the page. */
+struct triggers_belief {
+	struct triggers_series_key key;
+	uint64_t samples;
+	double median, deviation; /* running median and 1.4826 x MAD; ns or the counter's unit */
+	double ceiling;           /* from where latency_spike fires */
+	double deadline_ns;       /* of an open step; 0 = none learned yet */
+	int warm;
+	int open;
+	int64_t open_since_ns;
+	int64_t last_progress_ns;
+};
+int triggers_engine_belief(const struct triggers_engine *engine, uint32_t series, struct triggers_belief *ret);
+uint32_t triggers_engine_series_count(const struct triggers_engine *engine);
+
+/* The median step of a source's step series in ns, 0 where not yet known: windows are sized in steps. */
+int64_t triggers_engine_step_ns(const struct triggers_engine *engine, uint32_t source);
+
+/*
+ * State as bytes (versioned, checked), so that a restart goes on as if uninterrupted: save returns the
+ * length, or -ENOSPC if `room` is too small (call with NULL, 0 to learn it).
+ */
+int64_t triggers_engine_save(const struct triggers_engine *engine, void *out, size_t room);
+int triggers_engine_restore(struct triggers_engine *engine, const void *bytes, size_t count);
+
+#endif
