@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-int main(void)
+#include "command.h"
+
+int main(int argc, char **argv)
 {
-	return 2;
+	return command_main(argc, argv);
 }
