@@ -190,7 +190,7 @@ struct drec_slot {
 	uint64_t pending_first;
 	uint64_t pending_last;
 	uint64_t step;       /* the open step's number; meaningful while a step is on the stack */
-	uint64_t lost[8];    /* by enum drec_loss, since the slot's life began */
+	uint64_t lost[8];    /* by enum drec_loss, over all lives of the slot */
 	struct drec_open_span stack[DREC_STACK_MAX];
 };
 
@@ -201,7 +201,7 @@ struct drec_anchor {
 	int64_t mono_ns;
 	int64_t real_ns;
 	int64_t boot_ns;
-	uint32_t clocksource; /* CRC32 of the kernel's clocksource name */
+	uint32_t clocksource; /* FNV-1a (32 bit) of the kernel's clocksource name: shows a change */
 	uint32_t reserved0;
 	uint64_t reserved1[2];
 };
