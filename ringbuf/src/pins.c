@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pins, as the daemon sets them. The producer looks at `active` and `from` after it has claimed a chunk and
+ * before it voids it; we write the entry, then `active` as one byte, then fence: so either it sees the pin, or
+ * we see the chunk's order number in STATE.evicted and its generation changed.
+ *
+ * Daemons exclude each other by an OFD lock on byte 1. The holder needs microseconds, so whoever still finds
+ * it taken after a while has met a process that holds it for harm.
+ */
+#include <driverec/freeze.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "atomic.h"
+#include "reader.h"
+
+enum { LOCK_TRIES = 200, LOCK_PAUSE_NS = 50000 };
+
+static int write_bytes(int fd, uint64_t offset, const void *bytes, size_t count)
+{
+	ssize_t written = pwrite(fd, bytes, count, (off_t)offset);
+	if (written < 0)
+		return -errno;
+	return (size_t)written == count ? 0 : -EIO;
+}
+
+static int set_lock(int fd, short type)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = 1, .l_len = 1};
+	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+static int lock_pins(const struct drec_reader *reader)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+	if (reader->header.kind != DREC_FILE_RING)
+		return -EINVAL;
+	if (!reader->writable)
+		return -EROFS;
+	int r = set_lock(reader->fd, F_WRLCK);
+	for (int i = 0; (r == -EAGAIN || r == -EACCES) && i < LOCK_TRIES; i++) {
+		nanosleep(&pause, NULL);
+		r = set_lock(reader->fd, F_WRLCK);
+	}
+	return r == -EAGAIN || r == -EACCES ? -EBUSY : r;
+}
+
+static void unlock_pins(const struct drec_reader *reader)
+{
+	set_lock(reader->fd, F_UNLCK);
+}
+
+static uint64_t entry_offset(const struct drec_reader *reader, unsigned entry)
+{
+	return reader->section[DREC_SEC_PINS]->offset + entry * sizeof(struct drec_pin);
+}
+
+int drec_pins_read(struct drec_reader *reader, struct drec_pin ret_pins[DREC_PINS_MAX])
+{
+	struct drec_pin pins[DREC_PINS_MAX] = {0};
+	if (reader->header.kind != DREC_FILE_RING)
+		return -EINVAL;
+	int r = ringread_bytes(reader->fd, entry_offset(reader, 0), pins, reader->header.n_pins * sizeof(pins[0]));
+	if (r == 0)
+		memcpy(ret_pins, pins, sizeof(pins));
+	return r;
+}
+
+static int free_entry(const struct drec_reader *reader, const struct drec_pin *pins)
+{
+	for (unsigned i = 0; i < reader->header.n_pins; i++) {
+		if (!pins[i].active)
+			return (int)i;
+	}
+	return -EBUSY;
+}
+
+static int is_pinned(const struct drec_reader *reader, const struct drec_pin *pins, uint64_t order)
+{
+	for (unsigned i = 0; i < reader->header.n_pins; i++) {
+		if (pins[i].active && order >= pins[i].from && order - pins[i].from < reader->header.n_chunks / 2)
+			return 1;
+	}
+	return 0;
+}
+
+/* Whether more than half of the chunks would be pinned as things are now. */
+static int passes_half(const struct drec_reader *reader, const struct drec_pin *pins)
+{
+	uint64_t words[DREC_CHUNKS_MAX];
+	uint32_t pinned = 0, n = reader->header.n_chunks;
+	int r = ringread_bytes(reader->fd, reader->section[DREC_SEC_ORDER]->offset, words, n * sizeof(words[0]));
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < n; i++) {
+		if (DREC_ORDER_STATE(words[i]) != DREC_CHUNK_OPEN &&
+		    is_pinned(reader, pins, DREC_ORDER_NUMBER(words[i])))
+			pinned++;
+	}
+	return pinned > n / 2;
+}
+
+/* F2 and F3: one byte cannot tear; the fence pairs with the producer's second look at the pins. */
+static int write_entry(const struct drec_reader *reader, unsigned entry, struct drec_pin pin)
+{
+	const uint8_t active = 1;
+	memset(pin.reserved0, 0, sizeof(pin.reserved0));
+	memset(pin.reserved1, 0, sizeof(pin.reserved1));
+	uint64_t offset = entry_offset(reader, entry);
+	size_t head = offsetof(struct drec_pin, from);
+	int r = write_bytes(reader->fd, offset + head, (const char *)&pin + head, sizeof(pin) - head);
+	if (r == 0)
+		r = write_bytes(reader->fd, offset, &active, 1);
+	fence_seq_cst();
+	return r;
+}
+
+static int clear_entry(const struct drec_reader *reader, unsigned entry)
+{
+	const uint8_t inactive = 0;
+	return write_bytes(reader->fd, entry_offset(reader, entry), &inactive, 1);
+}
+
+/* 0, or 1 where it is set past half. */
+static int set_locked(struct drec_reader *reader, const struct drec_pin *pin, int force, unsigned *ret_entry)
+{
+	struct drec_pin pins[DREC_PINS_MAX];
+	int r = drec_pins_read(reader, pins);
+	if (r < 0)
+		return r;
+	int entry = free_entry(reader, pins);
+	if (entry < 0)
+		return entry;
+	pins[entry] = *pin;
+	pins[entry].active = 1;
+	int past_half = passes_half(reader, pins);
+	if (past_half < 0)
+		return past_half;
+	if (past_half && !force)
+		return -EDQUOT;
+	r = write_entry(reader, (unsigned)entry, *pin);
+	if (r == 0)
+		r = ringread_state(reader);
+	if (r < 0)
+		return r;
+	*ret_entry = (unsigned)entry;
+	return past_half;
+}
+
+int drec_pin_set(struct drec_reader *reader, const struct drec_pin *pin, int force, unsigned *ret_entry)
+{
+	int r = lock_pins(reader);
+	if (r < 0)
+		return r;
+	r = set_locked(reader, pin, force, ret_entry);
+	unlock_pins(reader);
+	return r;
+}
+
+static int move_locked(struct drec_reader *reader, unsigned entry, uint64_t from, unsigned *ret_entry)
+{
+	struct drec_pin pins[DREC_PINS_MAX];
+	int r = drec_pins_read(reader, pins);
+	if (r < 0)
+		return r;
+	if (!pins[entry].active || from < pins[entry].from)
+		return -EINVAL;
+	int fresh = free_entry(reader, pins);
+	if (fresh < 0)
+		return fresh;
+	struct drec_pin pin = pins[entry];
+	pin.from = from;
+	r = write_entry(reader, (unsigned)fresh, pin);
+	if (r == 0)
+		r = clear_entry(reader, entry);
+	if (r == 0)
+		*ret_entry = (unsigned)fresh;
+	return r;
+}
+
+int drec_pin_move(struct drec_reader *reader, unsigned entry, uint64_t from, unsigned *ret_entry)
+{
+	if (entry >= reader->header.n_pins)
+		return -EINVAL;
+	int r = lock_pins(reader);
+	if (r < 0)
+		return r;
+	r = move_locked(reader, entry, from, ret_entry);
+	unlock_pins(reader);
+	return r;
+}
+
+int drec_pin_release(struct drec_reader *reader, unsigned entry)
+{
+	if (reader->header.kind != DREC_FILE_RING || entry >= reader->header.n_pins)
+		return -EINVAL;
+	return reader->writable ? clear_entry(reader, entry) : -EROFS;
+}
+
+/* --- from where to pin, for who has not watched `tail` --- */
+
+struct closed_chunk {
+	uint32_t slot, life;
+	uint64_t number, order, last;
+	uint32_t bytes;
+};
+
+static int by_life_and_number(const void *left, const void *right)
+{
+	const struct closed_chunk *a = left, *b = right;
+	if (a->slot != b->slot)
+		return a->slot < b->slot ? -1 : 1;
+	if (a->life != b->life)
+		return a->life < b->life ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static int list_closed(struct drec_reader *reader, struct closed_chunk *ret, size_t *ret_count)
+{
+	uint64_t words[DREC_CHUNKS_MAX];
+	uint32_t n = reader->header.n_chunks;
+	int r = ringread_bytes(reader->fd, reader->section[DREC_SEC_ORDER]->offset, words, n * sizeof(words[0]));
+	if (r == 0)
+		r = ringread_chunks(reader, reader->again);
+	if (r < 0)
+		return r;
+	*ret_count = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct drec_chunk *chunk = &reader->again[i];
+		uint32_t bytes = ringread_chunk_bytes(reader, chunk);
+		if (bytes && DREC_ORDER_STATE(words[i]) != DREC_CHUNK_OPEN)
+			ret[(*ret_count)++] = (struct closed_chunk){chunk->slot, chunk->life, chunk->number,
+								    DREC_ORDER_NUMBER(words[i]), chunk->last, bytes};
+	}
+	return 0;
+}
+
+/*
+ * Whether everything that was overwritten (orders up to `evicted`) had been closed before `ticks`. A chunk's
+ * number k+1 is written after number k was closed; so if k has an order above `evicted` and k+1 was full of
+ * events before `ticks`, then all lower orders were given out before `ticks` too. The first event of k+1 may
+ * have been stamped before the closing, hence room for at least two.
+ */
+static int all_overwritten_before(struct closed_chunk *chunks, size_t count, uint64_t evicted, uint64_t ticks)
+{
+	qsort(chunks, count, sizeof(*chunks), by_life_and_number);
+	for (size_t i = 1; i < count; i++) {
+		const struct closed_chunk *one = &chunks[i - 1], *next = &chunks[i];
+		if (one->slot == next->slot && one->life == next->life && one->number + 1 == next->number &&
+		    one->order > evicted && next->last < ticks &&
+		    next->bytes >= (uint32_t)DREC_EVENT_BYTES_MAX / 256)
+			return 1;
+	}
+	return 0;
+}
+
+int drec_pin_from(struct drec_reader *reader, uint64_t ticks, uint64_t *ret_from)
+{
+	if (reader->header.kind != DREC_FILE_RING)
+		return -EINVAL;
+	/* tail first: what is closed after this reading gets an order at or above it. */
+	int r = ringread_state(reader);
+	if (r < 0)
+		return r;
+	struct closed_chunk *chunks = malloc(DREC_CHUNKS_MAX * sizeof(*chunks));
+	if (!chunks)
+		return -ENOMEM;
+	size_t count;
+	r = list_closed(reader, chunks, &count);
+	if (r < 0)
+		goto out;
+	uint64_t from = reader->state.tail, evicted = reader->state.evicted;
+	for (size_t i = 0; i < count; i++) {
+		if (chunks[i].last >= ticks && chunks[i].order < from)
+			from = chunks[i].order;
+	}
+	/* What was overwritten may have met the window: then the pin says so, by not lying above it. */
+	if (evicted > reader->header.n_chunks && evicted < from &&
+	    !all_overwritten_before(chunks, count, evicted, ticks))
+		from = evicted;
+	*ret_from = from;
+out:
+	free(chunks);
+	return r;
+}
