@@ -26,7 +26,8 @@ enum {
 	CONFIG_RANK_AUTO = -1
 };
 
-enum config_severity { CONFIG_NOTE = 0, CONFIG_WARN = 1, CONFIG_CRITICAL = 2 }; /* as enum triggers_severity */
+/* The first three as enum triggers_severity; the last one is seen only while a file is being read. */
+enum config_severity { CONFIG_NOTE = 0, CONFIG_WARN = 1, CONFIG_CRITICAL = 2, CONFIG_SEVERITY_UNSET = 3 };
 
 enum config_args { CONFIG_ARGS_KEEP = 0, CONFIG_ARGS_STRIP = 1 };
 
@@ -182,6 +183,7 @@ struct config *config_load_or_complain(const char *path);
 struct config_setting {
 	const char *key;     /* "triggers.stall.factor" */
 	const char *unit;    /* "bytes", "time", "%", "steps or time", "" … */
+	const char *wanted;  /* "a size like \"16 MiB\"" */
 	const char *help;
 	const char *bounds;  /* "64 KiB .. 1 TiB", "" where there are none */
 	const char *preset;  /* the default, as JSON */
