@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.md: what happened in plain words first, then what it is known from, then what to type next.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "incident.h"
+#include "manifest.h"
+
+/* "14,190" */
+static void grouped(char *ret_text, size_t room, int64_t value)
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof(digits), "%" PRId64, value);
+	size_t out = 0;
+
+	for (int i = 0; i < n && out + 2 < room; i++) {
+		if (i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-')
+			ret_text[out++] = ',';
+		ret_text[out++] = digits[i];
+	}
+	ret_text[out] = 0;
+}
+
+/* "41.2 s", "118 ms", "2 h 5 min" */
+static void duration(char *ret_text, size_t room, double ns)
+{
+	double s = ns / 1e9;
+
+	if (s < 0.001)
+		snprintf(ret_text, room, "%.0f us", ns / 1e3);
+	else if (s < 1)
+		snprintf(ret_text, room, "%.0f ms", ns / 1e6);
+	else if (s < 600)
+		snprintf(ret_text, room, "%.1f s", s);
+	else if (s < 7200)
+		snprintf(ret_text, room, "%.0f min", s / 60);
+	else
+		snprintf(ret_text, room, "%.1f h", s / 3600);
+}
+
+/* "03:12:44.118 UTC" */
+static void clock_time(char *ret_text, size_t room, int64_t unix_ns)
+{
+	char utc[32];
+
+	json_utc(utc, unix_ns);
+	snprintf(ret_text, room, "%.12s UTC", utc + strcspn(utc, "T") + 1);
+}
+
+static void who(const struct incident *incident, char *ret_text, size_t room)
+{
+	const struct triggers_firing *first = incident_first(incident);
+
+	if (first->rank != UINT32_MAX) {
+		snprintf(ret_text, room, "Rank %u", first->rank);
+		return;
+	}
+	for (unsigned i = 0; i < incident->n_rings; i++) {
+		if (incident->rings[i].source == first->source && incident->rings[i].pid) {
+			snprintf(ret_text, room, "Process %" PRIu64, incident->rings[i].pid);
+			return;
+		}
+	}
+	snprintf(ret_text, room, "A process");
+}
+
+/* The innermost plain span of the firing's ring, preferably of the thread that has a step open. */
+static const struct incident_open *inside_of(const struct incident *incident)
+{
+	const struct triggers_firing *first = incident_first(incident);
+	const struct incident_open *best = NULL;
+	uint32_t step_tid = 0;
+
+	for (unsigned i = 0; i < incident->n_open; i++) {
+		const struct incident_open *open = &incident->open[i];
+
+		if (incident->rings[open->ring].source == first->source && open->step >= 0)
+			step_tid = open->tid;
+	}
+	for (unsigned i = 0; i < incident->n_open; i++) {
+		const struct incident_open *open = &incident->open[i];
+		bool same = best && open->tid == best->tid;
+
+		if (incident->rings[open->ring].source != first->source || open->mark)
+			continue;
+		if (!best || (same && open->depth > best->depth) ||
+		    (!same && open->tid == step_tid && best->tid != step_tid))
+			best = open;
+	}
+	return best;
+}
+
+static void place(const struct triggers_firing *first, char *ret_text, size_t room)
+{
+	char step[32] = "", when[32];
+
+	clock_time(when, sizeof(when), first->t0_ns);
+	if (first->step >= 0)
+		grouped(step, sizeof(step), first->step);
+	snprintf(ret_text, room, "%s%s%s%s", step[0] ? "at step " : "at ", step, step[0] ? ", " : "", when);
+}
+
+static void stall_sentence(const struct incident *incident, char *ret_text, size_t room)
+{
+	const struct triggers_firing *first = incident_first(incident);
+	const struct incident_open *open = inside_of(incident);
+	char name[64], where[96], inside[INCIDENT_TEXT_MAX + 8] = "", silent[32];
+	int64_t last = first->detected_ns;
+
+	who(incident, name, sizeof(name));
+	place(first, where, sizeof(where));
+	if (open)
+		snprintf(inside, sizeof(inside), " in \"%s\"", open->name);
+	if (incident->resolved_ns)
+		last = incident->resolved_ns;
+	duration(silent, sizeof(silent), (double)(last - first->t0_ns));
+	snprintf(ret_text, room, "%s stopped%s %s; %s %s.", name, inside, where,
+		 incident->resolved_ns ? "it went on after" : "it had not moved on when this was noticed after",
+		 silent);
+}
+
+static void spike_sentence(const struct incident *incident, char *ret_text, size_t room)
+{
+	const struct triggers_firing *first = incident_first(incident);
+	char name[64], where[96], took[32], usual[32];
+
+	who(incident, name, sizeof(name));
+	place(first, where, sizeof(where));
+	duration(took, sizeof(took), first->value);
+	duration(usual, sizeof(usual), first->expected);
+	snprintf(ret_text, room, "%s took %s for \"%s\" %s: %.1f x its usual %s.", name, took,
+		 first->series[0] ? first->series : "step", where, first->ratio, usual);
+}
+
+static void crash_sentence(const struct incident *incident, char *ret_text, size_t room)
+{
+	const struct triggers_firing *first = incident_first(incident);
+	const struct incident_open *open = inside_of(incident);
+	char name[64], where[96], inside[INCIDENT_TEXT_MAX + 8] = "", more[64] = "";
+
+	who(incident, name, sizeof(name));
+	place(first, where, sizeof(where));
+	if (open)
+		snprintf(inside, sizeof(inside), " in \"%s\"", open->name);
+	if (incident->n_firings + incident->more_firings > 1)
+		snprintf(more, sizeof(more), ", and %u more of its job within a minute",
+			 incident->n_firings + incident->more_firings - 1);
+	snprintf(ret_text, room, "%s ended%s %s without a closing mark%s.", name, inside, where, more);
+}
+
+static void other_sentence(const struct incident *incident, char *ret_text, size_t room)
+{
+	const struct triggers_firing *first = incident_first(incident);
+	char name[64], where[96];
+
+	who(incident, name, sizeof(name));
+	place(first, where, sizeof(where));
+	if (!strcmp(first->trigger, "manual"))
+		snprintf(ret_text, room, "Asked for %s%s%s.", where, first->evidence[0] ? ": " : "",
+			 first->evidence);
+	else
+		snprintf(ret_text, room, "%s: %s %s%s%s.", name, first->trigger, where,
+			 first->evidence[0] ? ": " : "", first->evidence);
+}
+
+void incident_sentence(const struct incident *incident, char *ret_text, size_t room)
+{
+	const char *trigger = incident_first(incident)->trigger;
+
+	if (!strcmp(trigger, "stall"))
+		stall_sentence(incident, ret_text, room);
+	else if (!strcmp(trigger, "latency_spike"))
+		spike_sentence(incident, ret_text, room);
+	else if (!strcmp(trigger, "crash"))
+		crash_sentence(incident, ret_text, room);
+	else
+		other_sentence(incident, ret_text, room);
+}
+
+static void write_evidence(const struct incident *incident, FILE *out)
+{
+	fprintf(out, "\n## Evidence\n\n");
+	for (unsigned i = 0; i < incident->n_firings; i++) {
+		const struct triggers_firing *firing = &incident->firing[i];
+		char when[32];
+
+		clock_time(when, sizeof(when), firing->detected_ns);
+		fprintf(out, "- %s (%s), series \"%s\", noticed %s%s%s\n", firing->trigger,
+			triggers_severity_name(firing->severity), firing->series, when,
+			firing->evidence[0] ? ": " : "", firing->evidence);
+	}
+	if (incident->more_firings)
+		fprintf(out, "- and %u more firings that joined it\n", incident->more_firings);
+}
+
+static void write_open(const struct incident *incident, FILE *out)
+{
+	fprintf(out, "\n## Open spans\n\n");
+	if (incident->n_open == 0)
+		fprintf(out, "No span was open.\n");
+	for (unsigned i = 0; i < incident->n_open; i++) {
+		const struct incident_open *open = &incident->open[i];
+		char since[32], begun[32];
+
+		duration(since, sizeof(since), (double)(open->seen_ns - open->start_ns));
+		clock_time(begun, sizeof(begun), open->start_ns);
+		fprintf(out, "- %s, thread %u%s%s: ", incident->rings[open->ring].name, open->tid,
+			open->thread[0] ? " " : "", open->thread);
+		if (open->step >= 0)
+			fprintf(out, "in step %" PRId64, open->step);
+		else
+			fprintf(out, "inside \"%s\"", open->name);
+		fprintf(out, " for %s (since %s)%s\n", since, begun,
+			open->moving ? ", changing while it was read" : "");
+	}
+}
+
+static void write_coverage(const struct incident *incident, FILE *out)
+{
+	char sentence[256];
+
+	incident_device_sentence(incident, sentence, sizeof(sentence));
+	fprintf(out, "\n## Coverage\n\n%s\n\n| class | verdict | recorded | events |\n|---|---|---|---|\n", sentence);
+	for (unsigned i = 0; i < INCIDENT_CLASSES; i++) {
+		const struct incident_coverage *coverage = &incident->coverage[i];
+		double all = (double)coverage->asked_ns / 1e9;
+
+		fprintf(out, "| %s | %s%s%s%s | %.1f of %.1f s | %" PRIu64 " |\n", incident_class_words(i),
+			incident_verdict_name(coverage->verdict), coverage->why[0] ? " (" : "", coverage->why,
+			coverage->why[0] ? ")" : "", (double)coverage->recorded_ns / 1e9, all, coverage->events);
+	}
+}
+
+static void write_losses(const struct incident *incident, FILE *out)
+{
+	fprintf(out, "\n## Losses\n\n");
+	if (incident->n_losses == 0)
+		fprintf(out, "None inside the window.\n");
+	for (unsigned i = 0; i < incident->n_losses; i++) {
+		const struct incident_loss *loss = &incident->loss[i];
+		char from[32], to[32];
+
+		clock_time(from, sizeof(from), loss->first_ns);
+		clock_time(to, sizeof(to), loss->last_ns);
+		fprintf(out, "- %s: %" PRIu64 " events between %s and %s (%s)\n", incident->rings[loss->ring].name,
+			loss->count, from, to, drec_loss_name(loss->reason));
+	}
+	if (incident->more_losses)
+		fprintf(out, "- and %u more losses\n", incident->more_losses);
+	for (unsigned i = 0; i < incident->n_notes; i++)
+		fprintf(out, "- note: %s\n", incident->note[i]);
+}
+
+static void write_windows(const struct incident *incident, FILE *out)
+{
+	fprintf(out, "\n## Window\n\n");
+	for (unsigned i = 0; i < incident->n_windows; i++) {
+		char from[32], to[32], length[32];
+
+		clock_time(from, sizeof(from), incident->window[i].a_ns);
+		clock_time(to, sizeof(to), incident->window[i].b_ns);
+		duration(length, sizeof(length),
+			 (double)(incident->window[i].b_ns - incident->window[i].a_ns));
+		fprintf(out, "- %s to %s (%s), around %s\n", from, to, length, i ? "detection" : "t0");
+	}
+	fprintf(out, "- %s%s%s\n", incident_verdict_name(incident->verdict), incident->why_partial[0] ? ": " : "",
+		incident->why_partial);
+}
+
+int incident_report(const struct incident *incident, char **ret_text, size_t *ret_bytes)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (!out)
+		return -errno;
+	fprintf(out, "%s\n", incident->sentence);
+	if (incident->n_rings && incident->rings[0].job[0])
+		fprintf(out, "\nJob %s on %s, %u ring%s, incident %.8s.\n", incident->rings[0].job, incident->host,
+			incident->n_rings, incident->n_rings == 1 ? "" : "s", incident->id_text);
+	if (incident->continues[0])
+		fprintf(out, "\nIt continues incident %.8s.\n", incident->continues);
+	write_evidence(incident, out);
+	write_open(incident, out);
+	write_windows(incident, out);
+	write_coverage(incident, out);
+	write_losses(incident, out);
+	fprintf(out, "\n## Next\n\n    driverec export %.8s -o incident.json.gz\n", incident->id_text);
+	if (fclose(out) != 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	*ret_text = text;
+	*ret_bytes = bytes;
+	return 0;
+}
