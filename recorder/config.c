@@ -93,7 +93,7 @@ static void refuse_unknown(struct config_reader *reader, const char *group, cons
 				   "unknown; see driverec config example");
 }
 
-static int set_json(struct config_reader *reader, const struct config_row *row, const cJSON *item, bool is_preset)
+static int set_json(struct config_reader *reader, const struct config_row *row, const cJSON *item)
 {
 	struct config_value *value = &reader->config->values[row - config_rows];
 	char digits[JSON_TEXT_NUMBER_MAX];
@@ -105,7 +105,7 @@ static int set_json(struct config_reader *reader, const struct config_row *row, 
 	value->json = json;
 	unsigned column;
 	value->line = 0;
-	if (!is_preset)
+	if (!reader->is_preset)
 		json_text_line(reader->document->text, json_text_place(reader->document, item).key_offset,
 			       &value->line, &column);
 	return 0;
@@ -116,7 +116,7 @@ static int take_value(struct config_reader *reader, const struct config_row *row
 	unsigned before = reader->problems->count;
 	int result = config_value_set(reader, row, item);
 	if (result == 0 && reader->problems->count == before)
-		result = set_json(reader, row, item, false);
+		result = set_json(reader, row, item);
 	return result;
 }
 
@@ -174,10 +174,10 @@ static int take_presets(struct config *config, struct config_problems *problems)
 		int result = json_text_parse(row->preset, strlen(row->preset), &document, &error);
 		if (result < 0)
 			return result;
-		struct config_reader reader = {config, &document, problems};
+		struct config_reader reader = {config, &document, problems, true};
 		result = config_value_set(&reader, row, document.root);
 		if (result == 0)
-			result = set_json(&reader, row, document.root, true);
+			result = set_json(&reader, row, document.root);
 		json_text_free(&document);
 		if (result < 0)
 			return result;
@@ -212,7 +212,7 @@ static int take_file(struct config *config, const char *text, size_t bytes, stru
 	}
 	if (result < 0)
 		return result;
-	struct config_reader reader = {config, &document, problems};
+	struct config_reader reader = {config, &document, problems, false};
 	if (cJSON_IsObject(document.root))
 		result = take_members(&reader, "", document.root);
 	else

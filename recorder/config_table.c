@@ -25,7 +25,7 @@
 	{key, CONFIG_KIND_##kind, CONFIG_NO_FIELD, low, high, preset, help}
 #define COLLECT(trigger, preset) \
 	{"collect." trigger, CONFIG_KIND_COMMANDS, FIELD(collect.collectors), 0, 0, preset, \
-	 "commands to run for an incident of this trigger, their output is kept"}
+	 "commands to run, trigger " trigger}
 
 const struct config_row config_rows[] = {
 	ROW("job.name", JOB, job.name, 0, 0, "\"auto\"", "the job; auto: from the environment (docs/identity.md)"),
@@ -106,7 +106,8 @@ const struct config_row config_rows[] = {
 	ENGINE("gates.per_day", COUNT, 0, 86400, "48", "incidents a day"),
 	ENGINE("gates.reserve_critical", PERCENT, 0, PPM, "\"50 %\"", "of these budgets, kept for critical ones"),
 
-	COLLECT("any", "[]"),
+	ROW("collect.any", COMMANDS, collect.collectors, 0, 0, "[]",
+	    "commands to run for every incident; what they print is kept in it"),
 	COLLECT("stall", "[[\"py-spy\", \"dump\", \"--nonblocking\", \"--pid\", \"{pid}\"]]"),
 	COLLECT("latency_spike", "[]"),
 	COLLECT("shift", "[]"),

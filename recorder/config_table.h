@@ -57,6 +57,7 @@ struct config_reader {
 	struct config *config;
 	const struct json_text *document;
 	struct config_problems *problems;
+	bool is_preset; /* a default, not what somebody wrote */
 };
 
 void config_problem_add(struct config_problems *problems, const struct json_text *document, size_t offset,

@@ -302,9 +302,7 @@ static int set_string(struct config_reader *reader, const struct config_row *row
 	char *copy = NULL;
 	if (row->kind == CONFIG_KIND_STORE)
 		/* The default follows XDG_STATE_HOME; what somebody wrote is taken as written. */
-		copy = reader->document->bytes == strlen(row->preset) && strstr(row->preset, text)
-			       ? paths_default_store()
-			       : paths_expand(text);
+		copy = reader->is_preset ? paths_default_store() : paths_expand(text);
 	else if (!automatic)
 		copy = strdup(text);
 	if (!copy && !automatic)
