@@ -22,16 +22,16 @@
 
 /* All zero is an empty bin. Which members mean something depends on what the row holds. */
 struct reducer_bin {
-	uint64_t count;         /* events that start in this bin */
-	int64_t busy_ns;        /* spans: union length of this row's spans within the bin */
-	int64_t track_busy_ns;  /* spans: the part of it that no other row of the track had covered before;
-	                           the sum over a track's rows is the track's union length */
-	int64_t sum_ns;         /* spans that start here: summed and longest duration, and the latter's name */
+	uint64_t count;        /* events that start in this bin */
+	int64_t busy_ns;       /* spans: union length of this row's spans within the bin */
+	int64_t track_busy_ns; /* spans: the part of it that no other row of the track had covered before;
+				  the sum over a track's rows is the track's union length */
+	int64_t sum_ns;        /* spans that start here: summed and longest duration, and the latter's name */
 	int64_t longest_ns;
-	uint32_t name;          /* of the longest span; instants: of the first one */
-	int64_t first_ns;       /* instants: time of the first one */
-	double min, max, last;  /* counters */
-	int64_t last_ns;        /* counters: time of `last` */
+	uint32_t name;         /* of the longest span; instants: of the first one */
+	int64_t first_ns;      /* instants: time of the first one */
+	double min, max, last; /* counters */
+	int64_t last_ns;       /* counters: time of `last` */
 };
 
 void reducer_bin_span(struct reducer_bin *bin, uint32_t name, int64_t duration_ns);
@@ -54,7 +54,8 @@ struct reducer_range {
 
 /*
  * Ranges ascend and neither overlap nor touch. When the set is full the earliest quarter is forgotten and
- * `horizon` moves on: what lies before it is reported as uncovered, and the caller should count it as in doubt.
+ * `horizon` moves on: what lies before it is reported as uncovered, and the caller should count it as in
+ * doubt.
  */
 struct reducer_cover {
 	struct reducer_range *range;
@@ -74,7 +75,8 @@ void reducer_cover_clear(struct reducer_cover *cover);
 bool reducer_cover_meets(const struct reducer_cover *cover, int64_t from, int64_t to);
 
 /* The first uncovered piece of [from, to). False if there is none. */
-bool reducer_cover_gap(const struct reducer_cover *cover, int64_t from, int64_t to, struct reducer_range *ret);
+bool reducer_cover_gap(const struct reducer_cover *cover, int64_t from, int64_t to,
+		       struct reducer_range *ret);
 
 void reducer_cover_add(struct reducer_cover *cover, int64_t from, int64_t to);
 
