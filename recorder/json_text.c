@@ -98,6 +98,16 @@ static bool place_item(struct walk *walk, cJSON *item, size_t key_offset)
 	return true;
 }
 
+/* cJSON may point behind the end: blame the last byte that says something. */
+static size_t blame(const struct json_text *document, size_t offset)
+{
+	if (offset > document->bytes)
+		offset = document->bytes;
+	while (offset > 0 && (unsigned char)document->text[offset] <= ' ')
+		offset--;
+	return offset;
+}
+
 static int fail(struct json_text *document, struct json_text_error *ret_error, size_t offset, const char *why)
 {
 	*ret_error = (struct json_text_error){offset, why};
@@ -123,7 +133,7 @@ int json_text_parse(const char *text, size_t bytes, struct json_text *ret_docume
 	const char *end = document.text;
 	document.root = cJSON_ParseWithLengthOpts(document.text, bytes + 1, &end, true);
 	if (!document.root)
-		return fail(&document, ret_error, (size_t)(end - document.text), "no JSON from here on");
+		return fail(&document, ret_error, blame(&document, (size_t)(end - document.text)), "no JSON from here on");
 	struct walk walk = {.document = &document};
 	skip_blanks(&walk);
 	if (!place_item(&walk, document.root, walk.at))

@@ -189,9 +189,9 @@ char *output_duration(char *out, int64_t ns)
 		*at++ = '-';
 	if (length < 1000)
 		snprintf(at, OUTPUT_TEXT_MAX - 1, "%d ns", (int)length);
-	else if (length < 1000000)
+	else if (length < 999500) /* from here on it would be rounded to 1000 */
 		print_rounded(at, length, 1000, "us");
-	else if (length < SECOND_NS)
+	else if (length < 999500000)
 		print_rounded(at, length, 1000000, "ms");
 	else if (length < 120ull * SECOND_NS)
 		print_rounded(at, length, SECOND_NS, "s");
