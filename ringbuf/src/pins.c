@@ -21,14 +21,6 @@
 
 enum { LOCK_TRIES = 200, LOCK_PAUSE_NS = 50000 };
 
-static int write_bytes(int fd, uint64_t offset, const void *bytes, size_t count)
-{
-	ssize_t written = pwrite(fd, bytes, count, (off_t)offset);
-	if (written < 0)
-		return -errno;
-	return (size_t)written == count ? 0 : -EIO;
-}
-
 static int set_lock(int fd, short type)
 {
 	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = 1, .l_len = 1};
@@ -113,9 +105,9 @@ static int write_entry(const struct drec_reader *reader, unsigned entry, struct 
 	memset(pin.reserved1, 0, sizeof(pin.reserved1));
 	uint64_t offset = entry_offset(reader, entry);
 	size_t head = offsetof(struct drec_pin, from);
-	int r = write_bytes(reader->fd, offset + head, (const char *)&pin + head, sizeof(pin) - head);
+	int r = ringread_write(reader->fd, offset + head, (const char *)&pin + head, sizeof(pin) - head);
 	if (r == 0)
-		r = write_bytes(reader->fd, offset, &active, 1);
+		r = ringread_write(reader->fd, offset, &active, 1);
 	fence_seq_cst();
 	return r;
 }
@@ -123,7 +115,7 @@ static int write_entry(const struct drec_reader *reader, unsigned entry, struct 
 static int clear_entry(const struct drec_reader *reader, unsigned entry)
 {
 	const uint8_t inactive = 0;
-	return write_bytes(reader->fd, entry_offset(reader, entry), &inactive, 1);
+	return ringread_write(reader->fd, entry_offset(reader, entry), &inactive, 1);
 }
 
 /* 0, or 1 where it is set past half. */
@@ -207,10 +199,9 @@ int drec_pin_release(struct drec_reader *reader, unsigned entry)
 struct closed_chunk {
 	uint32_t slot, life;
 	uint64_t number, order, last;
-	uint32_t bytes;
 };
 
-static int by_life_and_number(const void *left, const void *right)
+static int closed_by_life(const void *left, const void *right)
 {
 	const struct closed_chunk *a = left, *b = right;
 	if (a->slot != b->slot)
@@ -232,28 +223,26 @@ static int list_closed(struct drec_reader *reader, struct closed_chunk *ret, siz
 	*ret_count = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct drec_chunk *chunk = &reader->again[i];
-		uint32_t bytes = ringread_chunk_bytes(reader, chunk);
-		if (bytes && DREC_ORDER_STATE(words[i]) != DREC_CHUNK_OPEN)
+		if (ringread_chunk_bytes(reader, chunk) && DREC_ORDER_STATE(words[i]) != DREC_CHUNK_OPEN)
 			ret[(*ret_count)++] = (struct closed_chunk){chunk->slot, chunk->life, chunk->number,
-								    DREC_ORDER_NUMBER(words[i]), chunk->last, bytes};
+								    DREC_ORDER_NUMBER(words[i]), chunk->last};
 	}
 	return 0;
 }
 
 /*
  * Whether everything that was overwritten (orders up to `evicted`) had been closed before `ticks`. A chunk's
- * number k+1 is written after number k was closed; so if k has an order above `evicted` and k+1 was full of
- * events before `ticks`, then all lower orders were given out before `ticks` too. The first event of k+1 may
- * have been stamped before the closing, hence room for at least two.
+ * number k+1 is written after number k was closed, and all of k+2 is stamped after something of k+1 was
+ * written. So if k has an order above `evicted` and k+2 ends before `ticks`, all lower orders were given out
+ * before `ticks` too.
  */
 static int all_overwritten_before(struct closed_chunk *chunks, size_t count, uint64_t evicted, uint64_t ticks)
 {
-	qsort(chunks, count, sizeof(*chunks), by_life_and_number);
-	for (size_t i = 1; i < count; i++) {
-		const struct closed_chunk *one = &chunks[i - 1], *next = &chunks[i];
-		if (one->slot == next->slot && one->life == next->life && one->number + 1 == next->number &&
-		    one->order > evicted && next->last < ticks &&
-		    next->bytes >= (uint32_t)DREC_EVENT_BYTES_MAX / 256)
+	qsort(chunks, count, sizeof(*chunks), closed_by_life);
+	for (size_t i = 2; i < count; i++) {
+		const struct closed_chunk *one = &chunks[i - 2], *later = &chunks[i];
+		if (one->slot == later->slot && one->life == later->life && one->number + 2 == later->number &&
+		    one->order > evicted && later->last < ticks)
 			return 1;
 	}
 	return 0;

@@ -85,6 +85,11 @@ uint32_t ringread_chunk_bytes(const struct drec_reader *reader, const struct dre
 int ringread_same_chunk(const struct drec_chunk *then, const struct drec_chunk *now);
 uint64_t ringread_data_offset(const struct drec_reader *reader, uint32_t chunk);
 
+/* Sorts items by slot, life, number. */
+int ringread_by_life(const void *left, const void *right);
+/* Whether sorted `seen`, the first copy of the table, has this chunk or a later one of its life. */
+int ringread_reached(const struct ringread_item *seen, size_t n_seen, const struct ringread_item *item);
+
 /* Decodes one event and checks its ids against the limits. Bytes, or -EBADMSG. */
 int ringread_event(const struct drec_reader *reader, const uint8_t *bytes, size_t avail, uint16_t lap,
 		   struct drec_event *ret_event);
@@ -103,6 +108,9 @@ int ringread_slot(const struct drec_reader *reader, uint32_t index, struct drec_
  * commit left the entry behind.
  */
 void ringread_drop_ended(const struct drec_slot *slot, const struct drec_event *event, uint32_t *depth);
+
+/* All of it or -errno; a short write is -ENOSPC. */
+int ringread_write(int fd, uint64_t offset, const void *bytes, size_t count);
 
 #define RINGREAD_GENERATION(commit) ((uint32_t)((commit) >> 32))
 #define RINGREAD_LAP(commit)        ((uint16_t)((commit) >> 32))

@@ -43,6 +43,22 @@ int ringread_bytes(int fd, uint64_t offset, void *ret, size_t bytes)
 	return 0;
 }
 
+int ringread_write(int fd, uint64_t offset, const void *bytes, size_t count)
+{
+	const char *at = bytes;
+	while (count) {
+		ssize_t written = pwrite(fd, at, count, (off_t)offset);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return written < 0 ? -errno : -ENOSPC;
+		at += written;
+		offset += (uint64_t)written;
+		count -= (size_t)written;
+	}
+	return 0;
+}
+
 /* --- the descriptor --- */
 
 /* File systems on which a read cannot hang at the will of another user (FUSE can). */

@@ -124,7 +124,7 @@ static int is_new(const struct drec_reader *reader, const struct drec_chunk *chu
 	return chunk->number == cursor->at.number && bytes > cursor->at.bytes;
 }
 
-static int by_life_and_number(const void *left, const void *right)
+int ringread_by_life(const void *left, const void *right)
 {
 	const struct ringread_item *a = left, *b = right;
 	int order = compare_life(a->slot, a->life, b->slot, b->life);
@@ -143,17 +143,16 @@ static size_t list_new(const struct drec_reader *reader, const struct drec_chunk
 			continue;
 		ret_items[count++] = (struct ringread_item){table[i].slot, table[i].life, table[i].number, i};
 	}
-	qsort(ret_items, count, sizeof(*ret_items), by_life_and_number);
+	qsort(ret_items, count, sizeof(*ret_items), ringread_by_life);
 	return count;
 }
 
-/* Whether the first copy of the table showed this chunk or a later one of its life. */
-static int was_reached(const struct ringread_item *seen, size_t n_seen, const struct ringread_item *item)
+int ringread_reached(const struct ringread_item *seen, size_t n_seen, const struct ringread_item *item)
 {
 	size_t low = 0, high = n_seen;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (by_life_and_number(&seen[middle], item) < 0)
+		if (ringread_by_life(&seen[middle], item) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -176,7 +175,7 @@ static long plan(struct drec_reader *reader)
 		return r;
 	size_t count = list_new(reader, reader->again, reader->items), kept = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (was_reached(seen, n_seen, &reader->items[i]))
+		if (ringread_reached(seen, n_seen, &reader->items[i]))
 			reader->items[kept++] = reader->items[i];
 	}
 	return (long)kept;

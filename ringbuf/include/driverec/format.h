@@ -252,7 +252,11 @@ struct drec_window {
 	uint64_t lost;         /* events known lost inside the window */
 	uint32_t complete;     /* 1 = nothing inside [a, b] is missing */
 	uint32_t reason;       /* enum drec_incomplete if not */
-	uint64_t reserved[4];
+	uint64_t events;       /* that meet [a, b] or have no time; loss records are none. Set by sealing */
+	uint64_t lost_unrecorded;  /* of `lost`: what no loss record in the chunks tells */
+	uint32_t reason_unread;    /* enum drec_incomplete before the events themselves were looked at */
+	uint32_t sealed;           /* 1 = read back: events, complete and the CRCs are final */
+	uint64_t reserved;
 };
 
 /* Why a window is not complete, the first that applies. */
@@ -265,7 +269,8 @@ enum drec_incomplete {
 	DREC_INCOMPLETE_EARLY = 5,       /* read before the window's end */
 	DREC_INCOMPLETE_BEYOND_HALF = 6, /* the window needs more than half the ring: the onset was kept */
 	DREC_INCOMPLETE_TRUNCATED = 7,   /* cut to the size limit, or the disk had no room */
-	DREC_INCOMPLETE_CLOCK = 8        /* the clock was not continuous: times are doubtful */
+	DREC_INCOMPLETE_CLOCK = 8,       /* the clock was not continuous: times are doubtful */
+	DREC_INCOMPLETE_UNSEALED = 9     /* not yet read back by drec_window_seal() */
 };
 
 #ifdef __cplusplus

@@ -20,8 +20,8 @@ extern "C" {
 
 /*
  * Pins: pin->active is ignored. *ret_entry is the entry used. -EROFS: the ring is open for reading only;
- * -EBUSY: all entries are taken; -EDQUOT: the union of pins would pass half the ring (the entry is set all
- * the same where `force`).
+ * -EBUSY: all entries are taken, or another process holds the pins' lock; -EDQUOT: more than half of the chunks
+ * would be pinned now. With `force` the entry is set all the same and 1 is returned.
  */
 int drec_pin_set(struct drec_reader *reader, const struct drec_pin *pin, int force, unsigned *ret_entry);
 
@@ -41,7 +41,8 @@ struct drec_snapshot_request {
 	uint64_t bytes_max;        /* of event data; oldest first; 0 = no limit */
 	const struct drec_anchor *host_anchors;
 	size_t n_host_anchors;
-	int no_crc;                /* leave the second pass to drec_window_seal() */
+	int no_crc;                /* leave the second pass to drec_window_seal(): till then the window says that
+	                              it is not complete (DREC_INCOMPLETE_UNSEALED), and events are not counted */
 };
 
 struct drec_snapshot_result {
@@ -54,12 +55,17 @@ struct drec_snapshot_result {
 
 /*
  * Writes the window to `out_fd`, an empty regular file open for reading and writing. The file is a valid
- * .drec if and only if 0 is returned. The ring is read no earlier than the call.
+ * .drec if and only if 0 is returned. The ring is read no earlier than the call: every event committed before
+ * it that meets [a, b] is in the file, or the window says that it is not complete. The file may hold more.
+ * -ENOSPC, -EDQUOT: no room; a smaller bytes_max may do.
  */
 int drec_snapshot_write(struct drec_reader *reader, int out_fd, const struct drec_snapshot_request *request,
 			struct drec_snapshot_result *ret_result);
 
-/* Reads the file back and puts the CRCs in. -EIO if what is read is no whole window. */
+/*
+ * Reads the file back: puts the CRCs in, counts the events that meet the window, decides whether it is complete,
+ * and drops open spans whose end is among the events. May be repeated. -EIO if what is read is no whole window.
+ */
 int drec_window_seal(int fd);
 
 /* Checks every CRC and walks every event. 0, or -EBADMSG with the problem. */
