@@ -222,16 +222,41 @@ static void file_gaps(const struct incident_raw *raw, struct incident_coverage *
 	add_gap(coverage, to, window->b_ns, why);
 }
 
+/* Every moment of each window must be asked of some file: what nobody asked for is not there either. */
+static void unasked(const struct incident *incident, const struct incident_ring *ring,
+		    struct incident_coverage *coverage)
+{
+	for (unsigned w = 0; w < incident->n_windows; w++) {
+		int64_t at = incident->window[w].a_ns, b_ns = incident->window[w].b_ns;
+		bool moved = true;
+
+		if (at < ring->born_ns)
+			at = ring->born_ns;
+		while (moved && at < b_ns) {
+			moved = false;
+			for (unsigned i = 0; i < ring->n_raw; i++) {
+				const struct drec_window *window = &ring->raw[i].window;
+
+				if (ring->raw[i].error == 0 && window->a_ns <= at && window->b_ns > at) {
+					at = window->b_ns;
+					moved = true;
+				}
+			}
+		}
+		if (at < b_ns) {
+			partial(coverage, "a ring was gone");
+			add_gap(coverage, at, b_ns, "a ring was gone");
+		}
+	}
+}
+
 static void ring_gaps(const struct incident *incident, unsigned index, struct incident_coverage *coverage)
 {
 	const struct incident_ring *ring = &incident->rings[index];
 
 	for (unsigned i = 0; i < ring->n_raw; i++)
 		file_gaps(&ring->raw[i], coverage);
-	if (ring->n_raw == 0 && ring->born_ns <= incident_end_ns(incident)) {
-		partial(coverage, "a ring was gone");
-		add_gap(coverage, incident_begin_ns(incident), incident_end_ns(incident), "a ring was gone");
-	}
+	unasked(incident, ring, coverage);
 	for (unsigned i = 0; i < incident->n_losses; i++) {
 		const struct incident_loss *loss = &incident->loss[i];
 
@@ -344,6 +369,12 @@ static int walk_file(struct walk *walk, int raw_fd)
 	r = drec_reader_open(raw_fd, raw->file, NULL, &walk->reader, &problem);
 	if (r < 0)
 		return r;
+	if (!drec_reader_window(walk->reader)) {
+		drec_reader_free(walk->reader);
+		return -EBADMSG;
+	}
+	/* The verdict is the one that was sealed into the file, not the one that was meant. */
+	raw->window = *drec_reader_window(walk->reader);
 	r = drec_reader_poll(walk->reader, walk_event, walk, 0, &stats);
 	if (r > 0)
 		r = -EOVERFLOW;

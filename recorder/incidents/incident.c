@@ -32,6 +32,8 @@ void incident_free(struct incident *incident)
 	free(incident->anchors);
 	free(incident->macro);
 	free(incident->manifest);
+	free(incident->waiting);
+	free(incident->outcomes);
 	free(incident);
 }
 

@@ -39,8 +39,7 @@ struct incident_window {
 struct incident_pin {
 	bool set;
 	unsigned entry;
-	uint64_t from;
-	bool sampled; /* `from` is a tail that was sampled before the window's begin: `evicted < from` is proof */
+	uint64_t from; /* the order number the window needs: whole iff nothing from it on was overwritten */
 };
 
 /* What became of one window of one ring. */
@@ -182,13 +181,19 @@ struct incident {
 	char *manifest;              /* its text, once written */
 	int result;                  /* of the last job */
 	/* loop only */
-	bool working, dirty, collecting, post_over, opened;
-	bool progressed;             /* resolved, not yet told */
-	int64_t progress_ns;
-	int64_t post_since_mono_ns, wait_until_mono_ns;
+	bool working;                /* a job is in hand */
+	bool collecting;
+	bool moved_on[INCIDENT_FIRINGS_MAX]; /* firings whose cause is over */
+	bool to_resolve;             /* resolved, not yet told */
+	struct triggers_firing *waiting; /* joined while a job was in hand */
+	unsigned n_waiting;
+	int64_t progress_ns;         /* 0 = none */
+	int64_t late_mono_ns;        /* when waiting for sources and collectors ends */
 	unsigned alerts_out;
 	unsigned tries;
 	int64_t retry_mono_ns;
+	char *outcomes;              /* of hooks, as NDJSON, not yet on disk */
+	size_t outcomes_bytes;
 };
 
 struct incident *incident_new(void);
@@ -211,10 +216,17 @@ unsigned incident_size(struct incident *incident, const struct incidents_sizing 
 		       int64_t last_ns);
 /* Makes room for a joining firing within the longest length. */
 void incident_extend(struct incident *incident, const struct triggers_firing *firing);
-/* Adds the ring's pins; the fd is duplicated. Nothing here touches a disk. */
+/* pin.c: sets the pins of every window in one ring; nothing here touches a disk. */
 struct incidents_host;
 void incident_pin(struct incident *incident, const struct incidents_host *host, const uint8_t *store_id,
 		  const struct incidents_ring *ring, bool taking_over, struct incident_ring *ret_ring);
+/* A descriptor of our own, and what the header says. */
+int incident_hold(struct incident *incident, const struct incidents_ring *ring, struct incident_ring *kept);
+/* A reader of our own, for a worker; -ENOENT if the ring is gone. */
+int incident_open_ring(const struct incident_ring *ring, struct drec_reader **ret_reader);
+/* Every pin of this incident off, in one ring or in all of them. */
+void incident_unpin(struct drec_reader *reader, const uint8_t id[INCIDENTS_ID_BYTES]);
+void incident_release(struct incident *incident);
 /* What the ring's threads are inside of, now. */
 void incident_look(struct incident *incident, unsigned ring, struct drec_reader *reader, int64_t now_ns);
 
@@ -233,10 +245,7 @@ int incident_report(const struct incident *incident, char **ret_text, size_t *re
 /* write.c: WRITE to RELEASED on a worker thread. 0 or -errno; re-entrant after a kill. */
 int incident_write(struct incident *incident, struct incidents_store *store);
 /* Copies at once what no pin keeps, into pending/<id>/. */
-int incident_copy_early(struct incident *incident, struct incidents_store *store);
-/* Pins off. */
-void incident_release(struct incident *incident);
-
+int incident_copy_early(struct incident *incident, struct incidents_store *store, int64_t now_ns);
 /* pending.c: the record that makes an incident survive the daemon. */
 int incident_record(struct incident *incident, struct incidents_store *store);
 int incident_record_read(struct incidents_store *store, const char *name, struct incident **ret_incident);

@@ -8,27 +8,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "incident.h"
 
+/* Sound by itself: whatever was overwritten is below it, or it is not above STATE.evicted. 0 = not known. */
 static uint64_t order_from(const struct incidents_host *host, const struct incidents_ring *ring,
-			   const struct incident *incident, int64_t a_ns, bool *ret_sampled)
+			   const struct incident *incident, int64_t a_ns)
 {
 	int64_t mono = incident_add_ns(a_ns, -incident->mono_to_unix_ns);
-	const struct drec_header *header = drec_reader_header(ring->reader);
 	uint64_t from = 0;
 
-	*ret_sampled = true;
 	/* A window that begins before the ring did needs all of it: order numbers start at 1. */
-	if (mono <= header->created_mono_ns)
-		from = 1;
-	else if (host->from)
+	if (mono <= drec_reader_header(ring->reader)->created_mono_ns)
+		return 1;
+	if (host->from)
 		from = host->from(host->context, ring, a_ns);
-	if (from)
-		return from;
-	*ret_sampled = false;
-	if (drec_pin_from(ring->reader, drec_reader_ticks(ring->reader, mono), &from) < 0)
-		return 0;
+	if (!from)
+		drec_pin_from(ring->reader, drec_reader_ticks(ring->reader, mono), &from);
 	return from;
 }
 
@@ -57,11 +54,11 @@ static void pin_window(struct incident *incident, const struct incidents_host *h
 	memcpy(pin.store, store_id, sizeof(pin.store));
 	snprintf(pin.trigger, sizeof(pin.trigger), "%.*s", (int)sizeof(pin.trigger) - 1,
 		 incident_first(incident)->trigger);
-	mine->from = order_from(host, ring, incident, window->a_ns, &mine->sampled);
+	mine->from = order_from(host, ring, incident, window->a_ns);
 	pin.from = still_there(ring->reader, mine->from);
 	r = drec_pin_set(ring->reader, &pin, taking_over, &mine->entry);
-	mine->set = r == 0;
-	if (r == 0)
+	mine->set = r >= 0;
+	if (r >= 0)
 		return;
 	kept->copied = true;
 	snprintf(kept->why_copied, sizeof(kept->why_copied), "%s",
@@ -78,6 +75,29 @@ void incident_pin(struct incident *incident, const struct incidents_host *host, 
 	ret_ring->source = ring->source;
 	for (unsigned i = 0; i < incident->n_windows; i++)
 		pin_window(incident, host, store_id, ring, taking_over || i > 0, i, ret_ring);
+}
+
+int incident_hold(struct incident *incident, const struct incidents_ring *ring, struct incident_ring *kept)
+{
+	const struct drec_header *header = drec_reader_header(ring->reader);
+	const char *slash = strrchr(ring->path, '/'), *base = slash ? slash + 1 : ring->path;
+	size_t length = strlen(base);
+
+	if (length > 5 && !strcmp(base + length - 5, ".ring"))
+		length -= 5;
+	snprintf(kept->name, sizeof(kept->name), "%.*s", (int)(length < 100 ? length : 100), base);
+	memcpy(kept->ring_id, header->ring_id, sizeof(kept->ring_id));
+	snprintf(kept->job, sizeof(kept->job), "%.*s", DREC_TEXT_MAX - 1, header->job);
+	snprintf(kept->host, sizeof(kept->host), "%.*s", DREC_TEXT_MAX - 1, header->host);
+	kept->source = ring->source;
+	kept->rank = ring->rank;
+	kept->clock = header->clock;
+	kept->pid = header->pid;
+	kept->dead = ring->dead;
+	kept->born_ns = incident_add_ns(header->created_mono_ns, incident->mono_to_unix_ns);
+	kept->path = strdup(ring->path);
+	kept->fd = fcntl(drec_reader_fd(ring->reader), F_DUPFD_CLOEXEC, 0);
+	return kept->fd < 0 ? -errno : kept->path ? 0 : -ENOMEM;
 }
 
 static void copy_text(struct drec_reader *reader, uint32_t id, char *ret_text, size_t room)
@@ -120,5 +140,42 @@ void incident_look(struct incident *incident, unsigned ring, struct drec_reader 
 		if (drec_reader_track(reader, info[i].thread_track, &track) == 0)
 			snprintf(open->thread, sizeof(open->thread), "%.*s",
 				 (int)(track.name_bytes < 100 ? track.name_bytes : 100), track.name);
+	}
+}
+
+int incident_open_ring(const struct incident_ring *ring, struct drec_reader **ret_reader)
+{
+	const struct drec_reader_options options = { .rings_only = 1, .writable = 1 };
+	struct drec_problem problem;
+	char path[32];
+
+	if (ring->fd < 0)
+		return -ENOENT;
+	/* Works for a ring that was unlinked meanwhile, and gives the worker a descriptor of its own. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ring->fd);
+	return drec_reader_open(AT_FDCWD, path, &options, ret_reader, &problem);
+}
+
+void incident_unpin(struct drec_reader *reader, const uint8_t id[INCIDENTS_ID_BYTES])
+{
+	struct drec_pin pins[DREC_PINS_MAX];
+
+	if (drec_pins_read(reader, pins) < 0)
+		return;
+	for (unsigned i = 0; i < DREC_PINS_MAX; i++) {
+		if (pins[i].active && !memcmp(pins[i].incident, id, INCIDENTS_ID_BYTES))
+			drec_pin_release(reader, i);
+	}
+}
+
+void incident_release(struct incident *incident)
+{
+	for (unsigned i = 0; i < incident->n_rings; i++) {
+		struct drec_reader *reader = NULL;
+
+		if (incident_open_ring(&incident->rings[i], &reader) < 0)
+			continue;
+		incident_unpin(reader, incident->id);
+		drec_reader_free(reader);
 	}
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* incidents/lifecycle.h: the object behind incidents.h, for lifecycle.c, jobs.c, suspicion.c and adopt.c. */
+#ifndef RECORDER_INCIDENTS_LIFECYCLE_H
+#define RECORDER_INCIDENTS_LIFECYCLE_H
+
+#include "incident.h"
+
+enum {
+	SUSPICIONS_MAX = 4,
+	SUSPICION_SERIES_MAX = 64,
+	ONGOING_MAX = 64,
+	TRIES_MAX = 3,
+	OUTCOMES_BYTES_MAX = 64 << 10,
+	ANCHORS_MAX = 1024
+};
+#define LATE_NS INT64_C(5000000000)
+#define COLLECT_NS INT64_C(20000000000)
+#define RETRY_NS INT64_C(10000000000)
+#define CRASH_HOLD_NS INT64_C(60000000000)
+#define SUSPICION_TRIGGER "suspicion"
+
+/* Series that are suspicious since about the same time share one pin a ring. */
+struct suspicion {
+	bool on;
+	uint8_t id[INCIDENTS_ID_BYTES];
+	int64_t from_ns;
+	uint32_t series[SUSPICION_SERIES_MAX];
+	unsigned n_series;
+};
+
+struct incidents {
+	struct incidents_host host;
+	struct incidents_store *store;
+	struct incidents_sizing sizing;
+	struct incidents_counters counters;
+	struct incident *list;
+	struct suspicion suspicion[SUSPICIONS_MAX];
+	struct incidents_ring rings[INCIDENTS_RINGS_MAX]; /* scratch: as of the last incidents_rings() */
+	size_t n_rings;
+	uint8_t boot_id[16];
+	char host_name[DREC_TEXT_MAX];
+	unsigned jobs;
+	bool stopping;
+};
+
+/* Refreshes incidents->rings. */
+void incidents_rings(struct incidents *incidents);
+int64_t incidents_now_ns(const struct incidents *incidents, const struct incident *incident);
+void incidents_log(struct incidents *incidents, const char *kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+struct incident *incidents_find(struct incidents *incidents, const char *id);
+void incidents_add(struct incidents *incidents, struct incident *incident);
+void incidents_drop(struct incidents *incidents, struct incident *incident);
+
+/* jobs.c: disk work, and the state that follows from it. */
+void incidents_job_record(struct incidents *incidents, struct incident *incident);
+void incidents_job_write(struct incidents *incidents, struct incident *incident);
+void incidents_job_finish(struct incidents *incidents, struct incident *incident);
+void incidents_job_resolve(struct incidents *incidents, struct incident *incident);
+void incidents_tell(struct incidents *incidents, struct incident *incident, const char *event);
+/* Takes in what waited for a job's end. */
+void incidents_settle_waiting(struct incidents *incidents, struct incident *incident);
+
+/* suspicion.c */
+bool incidents_suspected(const struct incidents *incidents, int64_t a_ns);
+void incidents_suspicion_drop(struct incidents *incidents, uint32_t series_id);
+
+#endif
