@@ -216,7 +216,6 @@ static int write_tables(struct snapshot *s, struct output *out)
 	const struct drec_snapshot_request *request = s->request;
 	size_t host = request->n_host_anchors < DREC_ANCHORS_MAX ? request->n_host_anchors : DREC_ANCHORS_MAX;
 	struct drec_header *header = out->header;
-	header->n_dict_ids = (uint32_t)least(reader->state.dict_next_id, reader->header.n_dict_ids);
 	uint64_t dict_bytes = least(reader->state.dict_next_off, reader->section[DREC_SEC_DICT]->bytes);
 	int r = write_section(out, DREC_SEC_STATE, &reader->state, sizeof(reader->state), sizeof(reader->state));
 	if (r == 0)
