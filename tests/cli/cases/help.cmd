@@ -1,0 +1,3 @@
+driverec --version
+driverec config --help
+driverec --man nonsense
