@@ -208,11 +208,13 @@ const struct command command_config = {
 	.name = "config",
 	.summary = "check and show the configuration",
 	.operands = "check [FILE] | show | example",
-	.details = "check reads FILE, or the configuration that would be used, and lists every problem; the exit "
+	.details = "check reads FILE, or the configuration that would be used, and lists every problem; the "
+		   "exit "
 		   "status is 3 if there is any.\n"
 		   "show prints every setting with its value.\n"
 		   "example prints a file with every default and what it means.\n"
-		   "The configuration is the first of --config, $DRIVEREC_CONFIG, ~/.config/driverec/config.json and "
+		   "The configuration is the first of --config, $DRIVEREC_CONFIG, "
+		   "~/.config/driverec/config.json and "
 		   "/etc/driverec/config.json. None is needed.",
 	.examples = "  driverec config check my.json\n"
 		    "  driverec config show --origin\n"

@@ -61,8 +61,8 @@ static int check_operands(const struct command_call *call)
 {
 	const struct command *command = call->command;
 	if (call->argc < command->operands_min)
-		return command_misuse(call, "something is missing; usage: driverec %s [OPTION]... %s", command->name,
-				      command->operands);
+		return command_misuse(call, "something is missing; usage: driverec %s [OPTION]... %s",
+				      command->name, command->operands);
 	if (command->operands_max != COMMAND_OPERANDS_ANY && call->argc > command->operands_max)
 		return command_misuse(call, "'%s' is too much; usage: driverec %s [OPTION]... %s",
 				      call->argv[command->operands_max], command->name,
@@ -87,7 +87,8 @@ static int run(const struct command *command, int argc, char **argv)
 	if (command->defaults)
 		memcpy(options, command->defaults, command->options_bytes);
 	struct options_result parsed;
-	if (options_parse(command->options, who, command->stop_at_operand, argc, argv, options, stderr, &parsed) < 0)
+	if (options_parse(command->options, who, command->stop_at_operand, argc, argv, options, stderr,
+			  &parsed) < 0)
 		return COMMAND_MISUSE;
 	if (parsed.help) {
 		command_print_help(command, stdout);
@@ -125,7 +126,9 @@ static int dispatch(int argc, char **argv)
 	if (strcmp(word, "--man") == 0)
 		return print_man(argc, argv);
 	if (*word == '-') {
-		fprintf(stderr, "driverec: option '%s' is unknown; options follow the command: driverec --help\n", word);
+		fprintf(stderr,
+			"driverec: option '%s' is unknown; options follow the command: driverec --help\n",
+			word);
 		return COMMAND_MISUSE;
 	}
 	const struct command *command = command_find(word);

@@ -53,8 +53,10 @@ const struct command *command_find(const char *name);
 int command_main(int argc, char **argv);
 
 /* One line "driverec show: …" on stderr. Returns COMMAND_MISUSE or COMMAND_FAILED, to be returned on. */
-int command_misuse(const struct command_call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int command_failed(const struct command_call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int command_misuse(const struct command_call *call, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+int command_failed(const struct command_call *call, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* The texts that --help and --man print; NULL = of driverec itself. */
 void command_print_help(const struct command *command, FILE *out);

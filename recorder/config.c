@@ -16,10 +16,10 @@
 #include "paths.h"
 #include "suggest.h"
 
-enum { KEY_MAX = 96 };
+enum { KEY_MAX = 96, NEAREST_MAX = 2 * KEY_MAX };
 
-void config_problem_add(struct config_problems *problems, const struct json_text *document, size_t offset,
-			const char *key, const char *format, ...)
+void config_problem_add(struct config_problems *problems, const char *text, size_t offset, const char *key,
+			const char *format, ...)
 {
 	unsigned n = problems->count++;
 	if (n >= CONFIG_PROBLEMS_MAX)
@@ -27,8 +27,8 @@ void config_problem_add(struct config_problems *problems, const struct json_text
 	struct config_problem *problem = &problems->problem[n];
 	*problem = (struct config_problem){0};
 	snprintf(problem->key, sizeof(problem->key), "%s", key);
-	if (document)
-		json_text_line(document->text, offset, &problem->line, &problem->column);
+	if (text)
+		json_text_line(text, offset, &problem->line, &problem->column);
 	va_list values;
 	va_start(values, format);
 	vsnprintf(problem->text, sizeof(problem->text), format, values);
@@ -68,28 +68,29 @@ static bool find_nearest(const char *group, const char *word, char *ret_key)
 		suggest_offer(&suggest, names[i]);
 	}
 	if (suggest.best) {
-		snprintf(ret_key, 2 * KEY_MAX, "%s%s", group, suggest.best);
+		snprintf(ret_key, NEAREST_MAX, "%s%s", group, suggest.best);
 		return true;
 	}
 	for (size_t i = 0; i < config_row_count; i++) {
 		const char *dot = strrchr(config_rows[i].key, '.');
 		if (!dot || strcmp(dot + 1, word) != 0)
 			continue;
-		snprintf(ret_key, 2 * KEY_MAX, "%s", config_rows[i].key);
+		snprintf(ret_key, NEAREST_MAX, "%s", config_rows[i].key);
 		return true;
 	}
 	return false;
 }
 
-static void refuse_unknown(struct config_reader *reader, const char *group, const cJSON *item, const char *key)
+static void refuse_unknown(struct config_reader *reader, const char *group, const cJSON *item,
+			   const char *key)
 {
-	char nearest[2 * KEY_MAX];
+	char nearest[NEAREST_MAX];
 	size_t offset = json_text_place(reader->document, item).key_offset;
 	if (find_nearest(group, item->string, nearest))
-		config_problem_add(reader->problems, reader->document, offset, key, "unknown; did you mean %s?",
-				   nearest);
+		config_problem_add(reader->problems, reader->document->text, offset, key,
+				   "unknown; did you mean %s?", nearest);
 	else
-		config_problem_add(reader->problems, reader->document, offset, key,
+		config_problem_add(reader->problems, reader->document->text, offset, key,
 				   "unknown; see driverec config example");
 }
 
@@ -126,9 +127,11 @@ static bool is_repeated(struct config_reader *reader, const cJSON *object, const
 	if (first == item)
 		return false;
 	unsigned line, column;
-	json_text_line(reader->document->text, json_text_place(reader->document, first).key_offset, &line, &column);
-	config_problem_add(reader->problems, reader->document, json_text_place(reader->document, item).key_offset,
-			   key, "given twice; the first is in line %u", line);
+	json_text_line(reader->document->text, json_text_place(reader->document, first).key_offset, &line,
+		       &column);
+	config_problem_add(reader->problems, reader->document->text,
+			   json_text_place(reader->document, item).key_offset, key,
+			   "given twice; the first is in line %u", line);
 	return true;
 }
 
@@ -140,7 +143,7 @@ static int take_members(struct config_reader *reader, const char *group, const c
 		char key[KEY_MAX];
 		int length = snprintf(key, sizeof(key), "%s%s", group, item->string);
 		if (++members > CONFIG_LIST_MAX) {
-			config_problem_add(reader->problems, reader->document,
+			config_problem_add(reader->problems, reader->document->text,
 					   json_text_place(reader->document, item).key_offset, group,
 					   "more than %d members", CONFIG_LIST_MAX);
 			return 0;
@@ -156,7 +159,8 @@ static int take_members(struct config_reader *reader, const char *group, const c
 		} else if (!cJSON_IsObject(item)) {
 			config_value_refuse(reader, key, item, "an object");
 		} else {
-			strcat(key, ".");
+			key[length] = '.';
+			key[length + 1] = 0;
 			result = take_members(reader, key, item);
 		}
 		if (result < 0)
@@ -206,8 +210,7 @@ static int take_file(struct config *config, const char *text, size_t bytes, stru
 	struct json_text_error error;
 	int result = json_text_parse(text, bytes, &document, &error);
 	if (result == -EINVAL) {
-		struct json_text whole = {.text = (char *)(uintptr_t)text, .bytes = bytes};
-		config_problem_add(problems, &whole, error.offset, "", "%s", error.why);
+		config_problem_add(problems, text, error.offset, "", "%s", error.why);
 		return 0;
 	}
 	if (result < 0)

@@ -74,7 +74,7 @@ struct config_hook {
 	char *name;
 	struct config_command exec;
 	int64_t timeout_ns;
-	unsigned on;                      /* enum config_alert */
+	unsigned on;                       /* enum config_alert */
 	enum config_severity min_severity; /* alerts.min_severity where not given */
 };
 
@@ -126,7 +126,8 @@ struct config {
 		int64_t every_ns;
 		bool device_counters;
 	} host;
-	struct config_thresholds thresholds; /* triggers.threshold; other triggers.*, gates.*: config_each_option() */
+	struct config_thresholds
+		thresholds; /* triggers.threshold; other triggers.*, gates.*: config_each_option() */
 	struct config_texts series;
 	struct {
 		struct config_collectors collectors;
@@ -145,13 +146,13 @@ struct config {
 		char *listen; /* "ADDRESS:PORT"; "" = off */
 	} http;
 
-	char *path;               /* the file it came from; NULL = defaults alone */
+	char *path;                  /* the file it came from; NULL = defaults alone */
 	struct config_value *values; /* one a table row: text and origin; see config_each() */
 };
 
 /* What is wrong, in the order of the file. */
 struct config_problem {
-	char key[96]; /* "window.pre", "" for the file as a whole */
+	char key[96];          /* "window.pre", "" for the file as a whole */
 	unsigned line, column; /* 1 = first; 0 = not in the text */
 	char text[192];
 };
@@ -164,8 +165,8 @@ struct config_problems {
 
 /*
  * Finds, reads and checks the configuration; `path` is --config or NULL. Problems are all listed in
- * *ret_problems (never NULL), whatever is returned. -EINVAL: the file has problems; -errno: it could not be read
- * (listed as well). Free with config_free().
+ * *ret_problems (never NULL), whatever is returned. -EINVAL: the file has problems; -errno: it could not be
+ * read (listed as well). Free with config_free().
  */
 int config_load(const char *path, struct config **ret_config, struct config_problems *ret_problems);
 /* The same of a text in memory; `path` is for messages and may be NULL. */
@@ -181,19 +182,19 @@ struct config *config_load_or_complain(const char *path);
 
 /* A setting as it stands. */
 struct config_setting {
-	const char *key;     /* "triggers.stall.factor" */
-	const char *unit;    /* "bytes", "time", "%", "steps or time", "" … */
-	const char *wanted;  /* "a size like \"16 MiB\"" */
+	const char *key;    /* "triggers.stall.factor" */
+	const char *unit;   /* "bytes", "time", "%", "steps or time", "" … */
+	const char *wanted; /* "a size like \"16 MiB\"" */
 	const char *help;
-	const char *bounds;  /* "64 KiB .. 1 TiB", "" where there are none */
-	const char *preset;  /* the default, as JSON */
-	const char *value;   /* as JSON */
-	const char *text;    /* as plain text: "1.5", "10 s"; lists as JSON */
-	unsigned line;       /* in config->path; 0 = default */
+	const char *bounds; /* "64 KiB .. 1 TiB", "" where there are none */
+	const char *preset; /* the default, as JSON */
+	const char *value;  /* as JSON */
+	const char *text;   /* as plain text: "1.5", "10 s"; lists as JSON */
+	unsigned line;      /* in config->path; 0 = default */
 };
 /* Every setting in the order of the table; `config` NULL = the defaults. */
-void config_each(const struct config *config, void (*each)(void *context, const struct config_setting *setting),
-		 void *context);
+void config_each(const struct config *config,
+		 void (*each)(void *context, const struct config_setting *setting), void *context);
 
 /*
  * The settings of the trigger engine, as triggers_engine_set() takes them: "triggers.stall.factor" comes as

@@ -94,7 +94,8 @@ static int read_texts(struct config_reader *reader, const char *key, const cJSON
 		return -ENOMEM;
 	for (const cJSON *item = list->child; item; item = item->next) {
 		if (!cJSON_IsString(item) || !*item->valuestring) {
-			config_value_refuse(reader, item_key(path, key, (int)texts.count, ""), item, "a text");
+			config_value_refuse(reader, item_key(path, key, (int)texts.count, ""), item,
+					    "a text");
 			result = -EINVAL;
 			break;
 		}
@@ -167,7 +168,8 @@ static int set_tiers(struct config_reader *reader, const struct config_row *row,
 		struct units_tier *tier = &tiers.tier[tiers.count];
 		const char *key = item_key(path, row->key, (int)tiers.count, "");
 		if (!cJSON_IsString(item) || units_parse_tier(item->valuestring, tier) < 0) {
-			config_value_refuse(reader, key, item, "a text like \"10 ms x 10 min\", the second a multiple");
+			config_value_refuse(reader, key, item,
+					    "a text like \"10 ms x 10 min\", the second a multiple");
 			return -EINVAL;
 		}
 		if (tiers.count && (tier->bin_ns <= tier[-1].bin_ns || tier->bin_ns % tier[-1].bin_ns)) {
@@ -231,8 +233,8 @@ static int read_members(struct config_reader *reader, const char *key, int index
 	char path[KEY_MAX], wanted[KEY_MAX] = "an object of ";
 	size_t length = strlen(wanted);
 	for (size_t i = 0; i < count; i++)
-		length += (size_t)snprintf(wanted + length, sizeof(wanted) - length, "%s\"%s\"", i ? ", " : "",
-					   members[i].name);
+		length += (size_t)snprintf(wanted + length, sizeof(wanted) - length, "%s\"%s\"",
+					   i ? ", " : "", members[i].name);
 	if (!cJSON_IsObject(object)) {
 		config_value_refuse(reader, item_key(path, key, index, ""), object, wanted);
 		return -EINVAL;
@@ -243,7 +245,7 @@ static int read_members(struct config_reader *reader, const char *key, int index
 			i++;
 		item_key(path, key, index, value->string);
 		if (i == count || cJSON_GetObjectItemCaseSensitive(object, value->string) != value) {
-			config_problem_add(reader->problems, reader->document,
+			config_problem_add(reader->problems, reader->document->text,
 					   json_text_place(reader->document, value).key_offset, path,
 					   i == count ? "unknown; it is %s" : "given twice", wanted);
 			return -EINVAL;
@@ -374,15 +376,17 @@ static int hook_severity(struct config_reader *reader, const char *key, const cJ
 }
 
 static const struct member hook_members[] = {
-	{"name", hook_name},       {"exec", hook_exec},
-	{"timeout", hook_timeout}, {"on", hook_on},
+	{"name", hook_name},
+	{"exec", hook_exec},
+	{"timeout", hook_timeout},
+	{"on", hook_on},
 	{"min_severity", hook_severity},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof(array[0]))
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static int list_room(struct config_reader *reader, const struct config_row *row, const cJSON *list, size_t size,
-		     void **ret_items)
+static int list_room(struct config_reader *reader, const struct config_row *row, const cJSON *list,
+		     size_t size, void **ret_items)
 {
 	int count = cJSON_GetArraySize(list);
 	if (!cJSON_IsArray(list) || count > CONFIG_LIST_MAX) {
@@ -393,8 +397,8 @@ static int list_room(struct config_reader *reader, const struct config_row *row,
 	return *ret_items ? 0 : -ENOMEM;
 }
 
-static int refuse_item(struct config_reader *reader, const struct config_row *row, int index, const cJSON *item,
-		       const char *wanted)
+static int refuse_item(struct config_reader *reader, const struct config_row *row, int index,
+		       const cJSON *item, const char *wanted)
 {
 	char path[KEY_MAX];
 	config_value_refuse(reader, item_key(path, row->key, index, ""), item, wanted);
@@ -411,8 +415,8 @@ static int set_thresholds(struct config_reader *reader, const struct config_row 
 		int index = (int)thresholds.count++;
 		struct config_threshold *threshold = &thresholds.item[index];
 		threshold->severity = CONFIG_WARN;
-		result = read_members(reader, row->key, index, item, threshold_members, COUNT(threshold_members),
-				      threshold);
+		result = read_members(reader, row->key, index, item, threshold_members,
+				      COUNT(threshold_members), threshold);
 		if (result == 0 && (!threshold->series || (!threshold->has_above && !threshold->has_below)))
 			result = refuse_item(reader, row, index, item,
 					     "a limit: it needs \"series\" and \"above\" or \"below\"");
@@ -441,7 +445,8 @@ static int set_hooks(struct config_reader *reader, const struct config_row *row,
 					     .min_severity = CONFIG_SEVERITY_UNSET};
 		result = read_members(reader, row->key, index, item, hook_members, COUNT(hook_members), hook);
 		if (result == 0 && (!hook->name || !hook->exec.argc))
-			result = refuse_item(reader, row, index, item, "a hook: it needs \"name\" and \"exec\"");
+			result = refuse_item(reader, row, index, item,
+					     "a hook: it needs \"name\" and \"exec\"");
 	}
 	if (result < 0) {
 		free_hooks(&hooks);
@@ -456,7 +461,8 @@ static int set_list(struct config_reader *reader, const struct config_row *row, 
 {
 	switch ((int)row->kind) {
 	case CONFIG_KIND_TEXTS:
-		return set_texts(reader, row, item, (struct config_texts *)((char *)reader->config + row->offset));
+		return set_texts(reader, row, item,
+				 (struct config_texts *)((char *)reader->config + row->offset));
 	case CONFIG_KIND_AUTO_TEXTS:
 		return set_targets(reader, row, item);
 	case CONFIG_KIND_TIERS:

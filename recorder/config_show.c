@@ -6,8 +6,8 @@
 
 #include "config_table.h"
 
-void config_each(const struct config *config, void (*each)(void *context, const struct config_setting *setting),
-		 void *context)
+void config_each(const struct config *config,
+		 void (*each)(void *context, const struct config_setting *setting), void *context)
 {
 	for (size_t i = 0; i < config_row_count; i++) {
 		const struct config_row *row = &config_rows[i];

@@ -19,20 +19,28 @@
 #define FIELD(field) offsetof(struct config, field)
 
 /* A setting with a field, one of the trigger engine, and a list of collectors. */
-#define ROW(key, kind, field, low, high, preset, help) \
-	{key, CONFIG_KIND_##kind, FIELD(field), low, high, preset, help}
-#define ENGINE(key, kind, low, high, preset, help) \
-	{key, CONFIG_KIND_##kind, CONFIG_NO_FIELD, low, high, preset, help}
-#define COLLECT(trigger, preset) \
-	{"collect." trigger, CONFIG_KIND_COMMANDS, FIELD(collect.collectors), 0, 0, preset, \
-	 "commands to run, trigger " trigger}
+#define ROW(key, kind, field, low, high, preset, help)                                                       \
+	{                                                                                                    \
+		key, CONFIG_KIND_##kind, FIELD(field), low, high, preset, help                               \
+	}
+#define ENGINE(key, kind, low, high, preset, help)                                                           \
+	{                                                                                                    \
+		key, CONFIG_KIND_##kind, CONFIG_NO_FIELD, low, high, preset, help                            \
+	}
+#define COLLECT(trigger, preset)                                                                             \
+	{                                                                                                    \
+		"collect." trigger, CONFIG_KIND_COMMANDS, FIELD(collect.collectors), 0, 0, preset,           \
+			"commands to run, trigger " trigger                                                  \
+	}
 
 const struct config_row config_rows[] = {
-	ROW("job.name", JOB, job.name, 0, 0, "\"auto\"", "the job; auto: from the environment (docs/identity.md)"),
+	ROW("job.name", JOB, job.name, 0, 0, "\"auto\"",
+	    "the job; auto: from the environment (docs/identity.md)"),
 	ROW("job.rank", RANK, job.rank, 0, 1 << 24, "\"auto\"", "the rank; auto: from the environment"),
 	ROW("run_dir", RUN_DIR, run_dir, 0, 0, "\"auto\"",
 	    "where rings are; auto: $DRIVEREC_RUN_DIR, /run/driverec, /dev/shm/driverec-<uid>"),
-	ROW("store", STORE, store, 0, 0, "\"~/.local/state/driverec\"", "where incidents and the macro view are kept"),
+	ROW("store", STORE, store, 0, 0, "\"~/.local/state/driverec\"",
+	    "where incidents and the macro view are kept"),
 
 	ROW("ring.size", BYTES, ring.size_bytes, 256 * KIB, 64 * GIB, "\"16 MiB\"", "events of one producer"),
 	ROW("ring.worker_size", BYTES, ring.worker_size_bytes, 64 * KIB, 64 * GIB, "\"1 MiB\"",
@@ -50,36 +58,42 @@ const struct config_row config_rows[] = {
 
 	ROW("macro.tiers", TIERS, macro.tiers, 0, 0, "[\"10 ms x 10 min\", \"1 s x 24 h\", \"1 min x 30 d\"]",
 	    "bins of the live macro view, finest first"),
-	ROW("macro.max_size", BYTES, macro.max_size_bytes, MIB, 64 * GIB, "\"64 MiB\"", "of the macro view's file"),
+	ROW("macro.max_size", BYTES, macro.max_size_bytes, MIB, 64 * GIB, "\"64 MiB\"",
+	    "of the macro view's file"),
 
 	ROW("captures.xprof.targets", AUTO_TEXTS, captures.xprof.targets_auto, 0, 0, "\"auto\"",
 	    "profiler servers, HOST:PORT"),
-	ROW("captures.xprof.reference_every", DURATION, captures.xprof.reference_every_ns, 0, 30 * DAY, "\"10 min\"",
-	    "a capture to compare with; 0: none"),
+	ROW("captures.xprof.reference_every", DURATION, captures.xprof.reference_every_ns, 0, 30 * DAY,
+	    "\"10 min\"", "a capture to compare with; 0: none"),
 	ROW("captures.xprof.after_firing", AMOUNT, captures.xprof.after_firing, 0, 10 * MINUTE, "\"2 s\"",
 	    "captured once a trigger fired; 0: nothing"),
 	ROW("captures.xprof.snapshot", BOOL, captures.xprof.snapshot, 0, 0, "false", "device snapshots"),
 	ROW("captures.xprof.only_if_guarded", BOOL, captures.xprof.only_if_guarded, 0, 0, "true",
 	    "capture a JAX job only where the client guards against its own start_trace"),
-	ROW("captures.kineto.listen", BOOL, captures.kineto.listen, 0, 0, "true", "be the daemon that Kineto asks"),
+	ROW("captures.kineto.listen", BOOL, captures.kineto.listen, 0, 0, "true",
+	    "be the daemon that Kineto asks"),
 	ROW("captures.kineto.reference_every", DURATION, captures.kineto.reference_every_ns, 0, 30 * DAY,
 	    "\"30 min\"", "a capture to compare with; 0: none"),
-	ROW("captures.kineto.after_firing", AMOUNT, captures.kineto.after_firing, 0, 10 * MINUTE, "\"1 iteration\"",
-	    "captured once a trigger fired; 0: nothing"),
-	ROW("captures.logdir", TEXTS, captures.logdir, 0, 0, "[]", "folders to which frameworks write captures"),
+	ROW("captures.kineto.after_firing", AMOUNT, captures.kineto.after_firing, 0, 10 * MINUTE,
+	    "\"1 iteration\"", "captured once a trigger fired; 0: nothing"),
+	ROW("captures.logdir", TEXTS, captures.logdir, 0, 0, "[]",
+	    "folders to which frameworks write captures"),
 	ROW("captures.max_size", BYTES, captures.max_size_bytes, 0, TIB, "\"2 GiB\"", "of all captures kept"),
 	ROW("captures.per_hour_max", COUNT, captures.per_hour_max, 0, 3600, "12", "captures an hour"),
-	ROW("captures.stop_if_step_slower_by", PERCENT, captures.stop_if_step_slower_by_ppm, 0, PPM, "\"2 %\"",
-	    "no more captures where they slow steps by more"),
+	ROW("captures.stop_if_step_slower_by", PERCENT, captures.stop_if_step_slower_by_ppm, 0, PPM,
+	    "\"2 %\"", "no more captures where they slow steps by more"),
 
-	ROW("host.every", DURATION, host.every_ns, 100 * MS, HOUR, "\"1 s\"", "how often host counters are read"),
+	ROW("host.every", DURATION, host.every_ns, 100 * MS, HOUR, "\"1 s\"",
+	    "how often host counters are read"),
 	ROW("host.device_counters", BOOL, host.device_counters, 0, 0, "true", "read device counters too"),
 
-	ENGINE("triggers.stall.factor", RATIO, PPM, 1000 * PPM, "3", "an open step is late after so many medians"),
+	ENGINE("triggers.stall.factor", RATIO, PPM, 1000 * PPM, "3",
+	       "an open step is late after so many medians"),
 	ENGINE("triggers.stall.min", DURATION, MS, DAY, "\"1 s\"", "and never before"),
 	ENGINE("triggers.stall.first_step_max", DURATION, SECOND, 30 * DAY, "\"30 min\"",
 	       "deadline while none is learned (the first step compiles)"),
-	ENGINE("triggers.stall.suspect_at", RATIO, PPM, 1000 * PPM, "1.2", "from where on the beginning is kept"),
+	ENGINE("triggers.stall.suspect_at", RATIO, PPM, 1000 * PPM, "1.2",
+	       "from where on the beginning is kept"),
 	ENGINE("triggers.device_idle.below", PERCENT, 0, PPM, "\"5 %\"", "a device this busy is idle"),
 	ENGINE("triggers.device_idle.for", AMOUNT, MS, DAY, "\"2 steps\"", "idle for so long"),
 	ENGINE("triggers.device_idle.min", DURATION, MS, DAY, "\"10 s\"", "and at least so long"),
@@ -93,7 +107,8 @@ const struct config_row config_rows[] = {
 	ENGINE("triggers.difference.order", COUNT, 1, 4, "1", "of the differences"),
 	ENGINE("triggers.difference.block", COUNT, 4, 1024, "16", "samples a block median"),
 	ENGINE("triggers.difference.floor", PERCENT, 0, 10 * PPM, "\"10 %\"", "differences below never fire"),
-	ENGINE("triggers.crash.severity", SEVERITY, 0, 0, "\"note\"", "of a producer that died without a mark"),
+	ENGINE("triggers.crash.severity", SEVERITY, 0, 0, "\"note\"",
+	       "of a producer that died without a mark"),
 	ROW("triggers.threshold", THRESHOLDS, thresholds, 0, 0, "[]",
 	    "limits: {\"series\": \"device:*:power\", \"above\": 700, \"severity\": \"warn\"}"),
 
@@ -101,10 +116,12 @@ const struct config_row config_rows[] = {
 	    "series that may alarm; all others are followed for diagnosis"),
 
 	ENGINE("gates.warmup_steps", COUNT, 0, 10000, "16", "samples of a series before it may fire"),
-	ENGINE("gates.cooldown", DURATION, 0, DAY, "\"60 s\"", "after a firing, the same series is silent so long"),
+	ENGINE("gates.cooldown", DURATION, 0, DAY, "\"60 s\"",
+	       "after a firing, the same series is silent so long"),
 	ENGINE("gates.per_hour", COUNT, 0, 3600, "12", "incidents an hour"),
 	ENGINE("gates.per_day", COUNT, 0, 86400, "48", "incidents a day"),
-	ENGINE("gates.reserve_critical", PERCENT, 0, PPM, "\"50 %\"", "of these budgets, kept for critical ones"),
+	ENGINE("gates.reserve_critical", PERCENT, 0, PPM, "\"50 %\"",
+	       "of these budgets, kept for critical ones"),
 
 	ROW("collect.any", COMMANDS, collect.collectors, 0, 0, "[]",
 	    "commands to run for every incident; what they print is kept in it"),
@@ -117,19 +134,23 @@ const struct config_row config_rows[] = {
 	COLLECT("threshold", "[]"),
 	COLLECT("crash", "[]"),
 	COLLECT("manual", "[]"),
-	ROW("collect.timeout", DURATION, collect.timeout_ns, 100 * MS, 10 * MINUTE, "\"10 s\"", "of one command"),
+	ROW("collect.timeout", DURATION, collect.timeout_ns, 100 * MS, 10 * MINUTE, "\"10 s\"",
+	    "of one command"),
 
 	ROW("args", ARGS, args, 0, 0, "\"keep\"", "arguments of events in incidents: keep, or strip"),
 
-	ROW("retention.age", DURATION, retention.age_ns, MINUTE, 3650 * DAY, "\"30 d\"", "incidents are kept so long"),
+	ROW("retention.age", DURATION, retention.age_ns, MINUTE, 3650 * DAY, "\"30 d\"",
+	    "incidents are kept so long"),
 	ROW("retention.count", COUNT, retention.count, 1, 1000000, "500", "so many"),
-	ROW("retention.size", BYTES, retention.size_bytes, MIB, 1024 * TIB, "\"10 GiB\"", "and so large together"),
+	ROW("retention.size", BYTES, retention.size_bytes, MIB, 1024 * TIB, "\"10 GiB\"",
+	    "and so large together"),
 	ROW("retention.disk_share_max", PERCENT, retention.disk_share_max_ppm, PPM / 1000, PPM, "\"10 %\"",
 	    "most that they take of the disk"),
 	ROW("retention.pack_after", DURATION, retention.pack_after_ns, 0, 3650 * DAY, "\"1 d\"",
 	    "older ones are compressed"),
 
-	ROW("alerts.min_severity", SEVERITY, alerts.min_severity, 0, 0, "\"critical\"", "hooks are told from here on"),
+	ROW("alerts.min_severity", SEVERITY, alerts.min_severity, 0, 0, "\"critical\"",
+	    "hooks are told from here on"),
 	ROW("alerts.dedup", TEMPLATE, alerts.dedup, 0, 0, "\"{job}/{trigger}/{step}\"",
 	    "alerts of the same key are one, of {job} {trigger} {step} {rank} {host} {id}"),
 	ROW("alerts.hooks", HOOKS, alerts.hooks, 0, 0, "[]",

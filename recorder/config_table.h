@@ -13,12 +13,12 @@ enum config_kind {
 	CONFIG_KIND_BYTES,
 	CONFIG_KIND_PERCENT,
 	CONFIG_KIND_RATIO,
-	CONFIG_KIND_AMOUNT,     /* struct units_amount */
-	CONFIG_KIND_OF,         /* struct units_of */
-	CONFIG_KIND_SEVERITY,   /* enum config_severity */
-	CONFIG_KIND_ARGS,       /* enum config_args */
-	CONFIG_KIND_RANK,       /* int64_t, "auto" = CONFIG_RANK_AUTO */
-	CONFIG_KIND_JOB,        /* char *, "auto" = NULL, as all up to TEMPLATE */
+	CONFIG_KIND_AMOUNT,   /* struct units_amount */
+	CONFIG_KIND_OF,       /* struct units_of */
+	CONFIG_KIND_SEVERITY, /* enum config_severity */
+	CONFIG_KIND_ARGS,     /* enum config_args */
+	CONFIG_KIND_RANK,     /* int64_t, "auto" = CONFIG_RANK_AUTO */
+	CONFIG_KIND_JOB,      /* char *, "auto" = NULL, as all up to TEMPLATE */
 	CONFIG_KIND_RUN_DIR,
 	CONFIG_KIND_STORE,      /* never NULL */
 	CONFIG_KIND_LISTEN,     /* never NULL */
@@ -38,7 +38,7 @@ struct config_row {
 	const char *key;
 	enum config_kind kind;
 	size_t offset;
-	int64_t low, high; /* of numbers; of an amount in time */
+	int64_t low, high;  /* of numbers; of an amount in time */
 	const char *preset; /* the default, as JSON */
 	const char *help;
 };
@@ -60,8 +60,9 @@ struct config_reader {
 	bool is_preset; /* a default, not what somebody wrote */
 };
 
-void config_problem_add(struct config_problems *problems, const struct json_text *document, size_t offset,
-			const char *key, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* `text` is the document's, in which `offset` becomes line and column; NULL: no place. */
+void config_problem_add(struct config_problems *problems, const char *text, size_t offset, const char *key,
+			const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Puts a value into its field, or tells what is wrong with it. -ENOMEM, else 0. */
 int config_value_set(struct config_reader *reader, const struct config_row *row, const cJSON *item);
@@ -71,7 +72,8 @@ int config_list_set(struct config_reader *reader, const struct config_row *row, 
 void config_list_free(struct config *config);
 
 /* Tells that the item is not what was `wanted`. */
-void config_value_refuse(struct config_reader *reader, const char *key, const cJSON *item, const char *wanted);
+void config_value_refuse(struct config_reader *reader, const char *key, const cJSON *item,
+			 const char *wanted);
 int config_severity_find(const char *name);
 
 /* "bytes", "time", …: what is wanted of a kind, with an example. */

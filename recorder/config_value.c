@@ -99,8 +99,9 @@ void config_value_refuse(struct config_reader *reader, const char *key, const cJ
 {
 	struct json_place place = json_text_place(reader->document, item);
 	char *given = cJSON_PrintUnformatted(item);
-	config_problem_add(reader->problems, reader->document, place.value_offset, key, "%.60s%s is not %s",
-			   given ? given : "this", given && strlen(given) > 60 ? "…" : "", wanted);
+	config_problem_add(reader->problems, reader->document->text, place.value_offset, key,
+			   "%.60s%s is not %s", given ? given : "this",
+			   given && strlen(given) > 60 ? "…" : "", wanted);
 	cJSON_free(given);
 }
 
@@ -109,7 +110,8 @@ static void refuse(struct config_reader *reader, const struct config_row *row, c
 	config_value_refuse(reader, row->key, item, kinds[row->kind].wanted);
 }
 
-static bool in_bounds(struct config_reader *reader, const struct config_row *row, const cJSON *item, int64_t number)
+static bool in_bounds(struct config_reader *reader, const struct config_row *row, const cJSON *item,
+		      int64_t number)
 {
 	char bounds[2 * UNITS_TEXT_MAX], wanted[2 * UNITS_TEXT_MAX + 8];
 	if (number >= row->low && number <= row->high)
@@ -124,7 +126,7 @@ static int parse_number(struct config_reader *reader, const struct config_row *r
 			int64_t *ret_number)
 {
 	char digits[JSON_TEXT_NUMBER_MAX];
-	const char *text = cJSON_IsNumber(item) ? json_text_number(reader->document, item, digits)
+	const char *text = cJSON_IsNumber(item)   ? json_text_number(reader->document, item, digits)
 			   : cJSON_IsString(item) ? item->valuestring
 						  : "";
 	switch ((int)row->kind) {
@@ -147,9 +149,14 @@ static int parse_number(struct config_reader *reader, const struct config_row *r
 	}
 }
 
+static bool has_field(const struct config_row *row)
+{
+	return row->offset != CONFIG_NO_FIELD;
+}
+
 static void *field_of(struct config_reader *reader, const struct config_row *row)
 {
-	return row->offset == CONFIG_NO_FIELD ? NULL : (char *)reader->config + row->offset;
+	return (char *)reader->config + row->offset;
 }
 
 /* The canonical text, which the trigger engine gets and `config show` prints. */
@@ -175,9 +182,8 @@ static int set_number(struct config_reader *reader, const struct config_row *row
 	bool automatic = row->kind == CONFIG_KIND_RANK && cJSON_IsString(item);
 	if (!automatic && !in_bounds(reader, row, item, number))
 		return 0;
-	int64_t *field = field_of(reader, row);
-	if (field)
-		*field = number;
+	if (has_field(row))
+		*(int64_t *)field_of(reader, row) = number;
 	print_number(row, number, text);
 	return set_text(reader, row, automatic ? "auto" : text);
 }
@@ -188,9 +194,8 @@ static int set_bool(struct config_reader *reader, const struct config_row *row, 
 		refuse(reader, row, item);
 		return 0;
 	}
-	bool *field = field_of(reader, row);
-	if (field)
-		*field = cJSON_IsTrue(item);
+	if (has_field(row))
+		*(bool *)field_of(reader, row) = cJSON_IsTrue(item);
 	return set_text(reader, row, cJSON_IsTrue(item) ? "true" : "false");
 }
 
@@ -198,15 +203,15 @@ static int set_amount(struct config_reader *reader, const struct config_row *row
 {
 	struct units_amount amount;
 	char text[UNITS_TEXT_MAX];
-	if (!cJSON_IsString(item) || units_parse_amount(item->valuestring, &amount) < 0 || amount.steps > 10000) {
+	if (!cJSON_IsString(item) || units_parse_amount(item->valuestring, &amount) < 0 ||
+	    amount.steps > 10000) {
 		refuse(reader, row, item);
 		return 0;
 	}
 	if (!amount.steps && !in_bounds(reader, row, item, amount.ns))
 		return 0;
-	struct units_amount *field = field_of(reader, row);
-	if (field)
-		*field = amount;
+	if (has_field(row))
+		*(struct units_amount *)field_of(reader, row) = amount;
 	return set_text(reader, row, units_print_amount(text, amount));
 }
 
@@ -220,9 +225,8 @@ static int set_of(struct config_reader *reader, const struct config_row *row, co
 	}
 	if (!in_bounds(reader, row, item, of.whole))
 		return 0;
-	struct units_of *field = field_of(reader, row);
-	if (field)
-		*field = of;
+	if (has_field(row))
+		*(struct units_of *)field_of(reader, row) = of;
 	return set_text(reader, row, units_print_of(text, of));
 }
 
@@ -231,16 +235,17 @@ static int set_choice(struct config_reader *reader, const struct config_row *row
 	const char *name = cJSON_IsString(item) ? item->valuestring : "";
 	int choice = config_severity_find(name);
 	if (row->kind == CONFIG_KIND_ARGS)
-		choice = strcmp(name, "keep") == 0 ? CONFIG_ARGS_KEEP : strcmp(name, "strip") == 0 ? CONFIG_ARGS_STRIP : -1;
+		choice = strcmp(name, "keep") == 0    ? CONFIG_ARGS_KEEP
+			 : strcmp(name, "strip") == 0 ? CONFIG_ARGS_STRIP
+						      : -1;
 	if (choice < 0) {
 		refuse(reader, row, item);
 		return 0;
 	}
-	void *field = field_of(reader, row);
-	if (field && row->kind == CONFIG_KIND_ARGS)
-		*(enum config_args *)field = (enum config_args)choice;
-	else if (field)
-		*(enum config_severity *)field = (enum config_severity)choice;
+	if (row->kind == CONFIG_KIND_ARGS)
+		*(enum config_args *)field_of(reader, row) = (enum config_args)choice;
+	else if (has_field(row))
+		*(enum config_severity *)field_of(reader, row) = (enum config_severity)choice;
 	return set_text(reader, row, name);
 }
 
@@ -258,7 +263,8 @@ static bool is_listen(const char *text)
 	int64_t port;
 	if (!*text)
 		return true;
-	return colon && colon > text && units_parse_integer(colon + 1, &port) == 0 && port >= 1 && port <= 65535;
+	return colon && colon > text && units_parse_integer(colon + 1, &port) == 0 && port >= 1 &&
+	       port <= 65535;
 }
 
 static bool is_template(const char *text)

@@ -9,7 +9,8 @@
 enum { WIDTH = 100, NAME_COLUMNS = 12 };
 
 static const char about[] =
-	"driverec is a drive recorder for training jobs. Every process keeps its raw trace events in a ring that "
+	"driverec is a drive recorder for training jobs. Every process keeps its raw trace events in a ring "
+	"that "
 	"survives it; when a trigger fires, the raw window around the anomaly is written out as an incident.";
 
 static const struct exit_row {
@@ -27,12 +28,13 @@ static const struct file_row {
 	const char *path;
 	const char *meaning;
 } files[] = {
-	{"~/.config/driverec/config.json", "the configuration, else /etc/driverec/config.json; none is needed"},
+	{"~/.config/driverec/config.json",
+	 "the configuration, else /etc/driverec/config.json; none is needed"},
 	{"~/.local/state/driverec", "the store: incidents and the macro view"},
 	{"/run/driverec, /dev/shm/driverec-<uid>", "the run directory: rings of running jobs"},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof(array[0]))
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void print_main_help(FILE *out)
 {
@@ -55,8 +57,8 @@ void command_print_help(const struct command *command, FILE *out)
 		return;
 	}
 	const char *operands = command->operands ? command->operands : "";
-	fprintf(out, "usage: driverec %s [OPTION]...%s%s\n\n%c", command->name, *operands ? " " : "", operands,
-		command->summary[0] & ~0x20);
+	fprintf(out, "usage: driverec %s [OPTION]...%s%s\n\n%c", command->name, *operands ? " " : "",
+		operands, command->summary[0] & ~0x20);
 	fprintf(out, "%s.\n", command->summary + 1);
 	if (command->details) {
 		fputc('\n', out);

@@ -133,7 +133,8 @@ int json_text_parse(const char *text, size_t bytes, struct json_text *ret_docume
 	const char *end = document.text;
 	document.root = cJSON_ParseWithLengthOpts(document.text, bytes + 1, &end, true);
 	if (!document.root)
-		return fail(&document, ret_error, blame(&document, (size_t)(end - document.text)), "no JSON from here on");
+		return fail(&document, ret_error, blame(&document, (size_t)(end - document.text)),
+			    "no JSON from here on");
 	struct walk walk = {.document = &document};
 	skip_blanks(&walk);
 	if (!place_item(&walk, document.root, walk.at))

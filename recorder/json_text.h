@@ -2,7 +2,8 @@
 /*
  * json_text.h: a JSON document with // comments, parsed by cJSON, in which every item knows where it stands.
  *
- * For small documents written by hand. Not more than JSON_TEXT_DEPTH_MAX levels and JSON_TEXT_ITEMS_MAX items.
+ * For small documents written by hand. Not more than JSON_TEXT_DEPTH_MAX levels and JSON_TEXT_ITEMS_MAX
+ * items.
  */
 #ifndef RECORDER_JSON_TEXT_H
 #define RECORDER_JSON_TEXT_H
@@ -13,7 +14,7 @@
 enum { JSON_TEXT_DEPTH_MAX = 16, JSON_TEXT_ITEMS_MAX = 16384, JSON_TEXT_NUMBER_MAX = 40 };
 
 struct json_place {
-	size_t key_offset;   /* of a member's key; elsewhere as value_offset */
+	size_t key_offset; /* of a member's key; elsewhere as value_offset */
 	size_t value_offset;
 };
 

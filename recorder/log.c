@@ -95,8 +95,9 @@ static void put_time(struct line *line, int64_t unix_ns)
 	struct tm utc;
 	char text[80];
 	gmtime_r(&seconds, &utc);
-	snprintf(text, sizeof(text), "time=%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1,
-		 utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(unix_ns / 1000000 % 1000));
+	snprintf(text, sizeof(text), "time=%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900,
+		 utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+		 (int)(unix_ns / 1000000 % 1000));
 	put_text(line, text);
 }
 
@@ -114,10 +115,12 @@ static struct kind *find_kind(const char *name)
 	return kind;
 }
 
-/* Whether the line may be written; *ret_suppressed were not since the last one. A clock set back lets it pass. */
+/* Whether the line may be written; *ret_suppressed were not since the last one. A clock set back lets it
+ * pass. */
 static bool pass(struct kind *kind, int64_t now_ns, uint64_t *ret_suppressed)
 {
-	if (kind->written_ns != INT64_MIN && now_ns >= kind->written_ns && now_ns - kind->written_ns < MINUTE_NS) {
+	if (kind->written_ns != INT64_MIN && now_ns >= kind->written_ns &&
+	    now_ns - kind->written_ns < MINUTE_NS) {
 		kind->suppressed++;
 		return false;
 	}
@@ -176,21 +179,22 @@ static void add(const struct entry *entry, const char *format, va_list values)
 	vsnprintf(message, sizeof(message), format, values);
 	pthread_mutex_lock(&lock);
 	int64_t now_ns = now();
-	if (entry->level >= least_level && (entry->always || pass(find_kind(entry->kind), now_ns, &suppressed)))
+	if (entry->level >= least_level &&
+	    (entry->always || pass(find_kind(entry->kind), now_ns, &suppressed)))
 		write_entry(entry, message, now_ns, suppressed);
 	pthread_mutex_unlock(&lock);
 }
 
-#define LOG_FUNCTION(name, level, with_error, always)                                    \
-	void name(const char *kind, const char *format, ...)                             \
-	{                                                                                \
-		int saved = errno;                                                       \
-		struct entry entry = {level, kind, with_error ? saved : 0, always};      \
-		va_list values;                                                          \
-		va_start(values, format);                                                \
-		add(&entry, format, values);                                             \
-		va_end(values);                                                          \
-		errno = saved;                                                           \
+#define LOG_FUNCTION(name, level, with_error, always)                                                        \
+	void name(const char *kind, const char *format, ...)                                                 \
+	{                                                                                                    \
+		int saved = errno;                                                                           \
+		struct entry entry = {level, kind, (with_error) ? saved : 0, always};                        \
+		va_list values;                                                                              \
+		va_start(values, format);                                                                    \
+		add(&entry, format, values);                                                                 \
+		va_end(values);                                                                              \
+		errno = saved;                                                                               \
 	}
 
 LOG_FUNCTION(log_error, LOG_LEVEL_ERROR, true, false)

@@ -5,8 +5,9 @@
  *     time=2026-11-30T07:01:04.123Z level=warn kind=ring.open msg="rank3: header" error="Permission denied"
  *
  * `kind` names what happened, never whom it happened to: of each kind at most one line a minute is written,
- * and the next one says how many were suppressed. Errors and what an operator must see (an incident) are kinds of
- * their own. Includes nothing of ours, keeps errno, allocates nothing, may be called from any thread.
+ * and the next one says how many were suppressed. Errors and what an operator must see (an incident) are
+ * kinds of their own. Includes nothing of ours, keeps errno, allocates nothing, may be called from any
+ * thread.
  */
 #ifndef RECORDER_LOG_H
 #define RECORDER_LOG_H

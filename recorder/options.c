@@ -17,7 +17,8 @@ struct common {
 };
 
 static const struct option_row common_rows[] = {
-	OPTION_ROW(0, "config", "FILE", OPTION_TEXT, struct common, config_path, "read this configuration file"),
+	OPTION_ROW(0, "config", "FILE", OPTION_TEXT, struct common, config_path,
+		   "read this configuration file"),
 	OPTION_ROW_FLAG('h', "help", struct common, help, "show this help"),
 	OPTION_ROWS_END,
 };
@@ -45,9 +46,8 @@ static void add_rows(struct parser *parser, const struct option_row *rows, void 
 		int n = parser->count++;
 		parser->row[n] = rows;
 		parser->fields[n] = fields;
-		parser->long_options[n] =
-			(struct option){rows->long_name, rows->value ? required_argument : no_argument, NULL,
-					FIRST_CODE + n};
+		parser->long_options[n] = (struct option){
+			rows->long_name, rows->value ? required_argument : no_argument, NULL, FIRST_CODE + n};
 		if (!rows->short_name)
 			continue;
 		*letters++ = rows->short_name;
@@ -80,14 +80,16 @@ static int complain_unknown(const struct parser *parser, const char *word)
 		fprintf(parser->errors, "%s: option '%s' is unknown; did you mean --%s?\n", parser->who, name,
 			suggest.best);
 	else
-		fprintf(parser->errors, "%s: option '%s' is unknown; see %s --help\n", parser->who, name, parser->who);
+		fprintf(parser->errors, "%s: option '%s' is unknown; see %s --help\n", parser->who, name,
+			parser->who);
 	return -EINVAL;
 }
 
 static int complain_value(const struct parser *parser, const struct option_row *row, const char *value,
 			  const char *wanted)
 {
-	fprintf(parser->errors, "%s: option '--%s': '%s' is not %s\n", parser->who, row->long_name, value, wanted);
+	fprintf(parser->errors, "%s: option '--%s': '%s' is not %s\n", parser->who, row->long_name, value,
+		wanted);
 	return -EINVAL;
 }
 
@@ -105,14 +107,16 @@ static int complain_bounds(const struct parser *parser, const struct option_row 
 		snprintf(high, sizeof(high), "%lld", (long long)row->high);
 	}
 	if (row->low == 0 && row->high == 0)
-		fprintf(parser->errors, "%s: option '--%s': '%s' is negative\n", parser->who, row->long_name, value);
+		fprintf(parser->errors, "%s: option '--%s': '%s' is negative\n", parser->who, row->long_name,
+			value);
 	else
-		fprintf(parser->errors, "%s: option '--%s': '%s' is not in %s .. %s\n", parser->who, row->long_name,
-			value, low, high);
+		fprintf(parser->errors, "%s: option '--%s': '%s' is not in %s .. %s\n", parser->who,
+			row->long_name, value, low, high);
 	return -EINVAL;
 }
 
-static int set_quantity(const struct parser *parser, const struct option_row *row, const char *value, int64_t *field)
+static int set_quantity(const struct parser *parser, const struct option_row *row, const char *value,
+			int64_t *field)
 {
 	static const struct {
 		int (*parse)(const char *text, int64_t *ret);
@@ -146,8 +150,8 @@ static int set_field(const struct parser *parser, int n, const char *value)
 		return 0;
 	case OPTION_TEXTS:
 		if (texts->count == OPTION_TEXTS_MAX) {
-			fprintf(parser->errors, "%s: option '--%s' is given more than %d times\n", parser->who,
-				row->long_name, OPTION_TEXTS_MAX);
+			fprintf(parser->errors, "%s: option '--%s' is given more than %d times\n",
+				parser->who, row->long_name, OPTION_TEXTS_MAX);
 			return -EINVAL;
 		}
 		texts->text[texts->count++] = value;
@@ -163,7 +167,8 @@ static int set_field(const struct parser *parser, int n, const char *value)
 static int complain_missing(const struct parser *parser, int code)
 {
 	const struct option_row *row = parser->row[find_row(parser, code)];
-	fprintf(parser->errors, "%s: option '--%s' needs a value: %s\n", parser->who, row->long_name, row->value);
+	fprintf(parser->errors, "%s: option '--%s' needs a value: %s\n", parser->who, row->long_name,
+		row->value);
 	return -EINVAL;
 }
 
@@ -201,12 +206,13 @@ int options_parse(const struct option_row *rows, const char *who, bool stop_at_o
 {
 	struct common common = {0};
 	struct parser parser = {.who = who, .errors = errors};
-	strcpy(parser.short_options, stop_at_operand ? "+:" : ":");
+	snprintf(parser.short_options, sizeof(parser.short_options), "%s", stop_at_operand ? "+:" : ":");
 	add_rows(&parser, rows, fields);
 	add_rows(&parser, common_rows, &common);
 	int result = parse_all(&parser, argc, argv);
 	if (result == 0)
-		*ret_result = (struct options_result){common.help, common.config_path, argc - optind, argv + optind};
+		*ret_result = (struct options_result){common.help, common.config_path, argc - optind,
+						      argv + optind};
 	return result;
 }
 

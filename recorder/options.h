@@ -10,8 +10,8 @@
  *     };
  *     static const struct option_row show_options[] = {
  *             OPTION_ROW_FLAG('j', "json", struct show_options, json, "print JSON"),
- *             OPTION_ROW(0, "last", "TIME", OPTION_DURATION, struct show_options, last_ns, "only the last TIME"),
- *             OPTION_ROWS_END,
+ *             OPTION_ROW(0, "last", "TIME", OPTION_DURATION, struct show_options, last_ns, "only the last
+ * TIME"), OPTION_ROWS_END,
  *     };
  */
 #ifndef RECORDER_OPTIONS_H
@@ -49,13 +49,18 @@ struct option_row {
 	int64_t low, high; /* numbers, ns and bytes; both 0 = any that is not negative */
 };
 
-#define OPTION_ROW_BOUND(short_name, long_name, value, kind, type, field, low, high, help) \
-	{short_name, long_name, value, kind, offsetof(type, field), help, low, high}
-#define OPTION_ROW(short_name, long_name, value, kind, type, field, help) \
+#define OPTION_ROW_BOUND(short_name, long_name, value, kind, type, field, low, high, help)                   \
+	{                                                                                                    \
+		short_name, long_name, value, kind, offsetof(type, field), help, low, high                   \
+	}
+#define OPTION_ROW(short_name, long_name, value, kind, type, field, help)                                    \
 	OPTION_ROW_BOUND(short_name, long_name, value, kind, type, field, 0, 0, help)
-#define OPTION_ROW_FLAG(short_name, long_name, type, field, help) \
+#define OPTION_ROW_FLAG(short_name, long_name, type, field, help)                                            \
 	OPTION_ROW(short_name, long_name, NULL, OPTION_FLAG, type, field, help)
-#define OPTION_ROWS_END {.long_name = NULL}
+#define OPTION_ROWS_END                                                                                      \
+	{                                                                                                    \
+		.long_name = NULL                                                                            \
+	}
 
 /* The operands left over, in order; argv[argc] is NULL. */
 struct options_result {

@@ -91,7 +91,7 @@ static void print_cell(const struct output_table *table, int column, const char 
 
 int output_table_print(const struct output_table *table, FILE *out)
 {
-	int widths[OUTPUT_COLUMNS_MAX];
+	int widths[OUTPUT_COLUMNS_MAX] = {0};
 	if (!table)
 		return -ENOMEM;
 	for (int column = 0; column < table->column_count; column++) {
@@ -147,7 +147,8 @@ static char *print_rounded(char *out, uint64_t value, uint64_t unit, const char 
 	if (places == 0)
 		snprintf(out, OUTPUT_TEXT_MAX, "%" PRIu64 " %s", whole, name);
 	else
-		snprintf(out, OUTPUT_TEXT_MAX, "%" PRIu64 ".%0*" PRIu64 " %s", whole, (int)places, part, name);
+		snprintf(out, OUTPUT_TEXT_MAX, "%" PRIu64 ".%0*" PRIu64 " %s", whole, (int)places, part,
+			 name);
 	return out;
 }
 
@@ -175,9 +176,11 @@ static char *print_long_duration(char *out, uint64_t ns)
 	if (seconds < 3600)
 		snprintf(out, OUTPUT_TEXT_MAX, "%d min %02d s", (int)(seconds / 60), (int)(seconds % 60));
 	else if (seconds < 86400)
-		snprintf(out, OUTPUT_TEXT_MAX, "%d h %02d min", (int)(seconds / 3600), (int)(seconds / 60 % 60));
+		snprintf(out, OUTPUT_TEXT_MAX, "%d h %02d min", (int)(seconds / 3600),
+			 (int)(seconds / 60 % 60));
 	else
-		snprintf(out, OUTPUT_TEXT_MAX, "%" PRIu64 " d %d h", seconds / 86400, (int)(seconds / 3600 % 24));
+		snprintf(out, OUTPUT_TEXT_MAX, "%" PRIu64 " d %d h", seconds / 86400,
+			 (int)(seconds / 3600 % 24));
 	return out;
 }
 

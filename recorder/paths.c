@@ -45,7 +45,8 @@ char *paths_default_store(void)
 {
 	const char *state = getenv("XDG_STATE_HOME");
 	/* The XDG rules say to ignore a relative one. */
-	return state && *state == '/' ? paths_join(state, "driverec") : paths_expand("~/.local/state/driverec");
+	return state && *state == '/' ? paths_join(state, "driverec")
+				      : paths_expand("~/.local/state/driverec");
 }
 
 static int make_one(const char *path, mode_t mode)

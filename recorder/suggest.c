@@ -12,7 +12,8 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 	return least < c ? least : c;
 }
 
-/* Edits (insert, drop, change, swap neighbours) from one to the other; three rows of the matrix are enough. */
+/* Edits (insert, drop, change, swap neighbours) from one to the other; three rows of the matrix are enough.
+ */
 static unsigned edit_distance(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {
 	unsigned rows[3][LENGTH_MAX + 1];

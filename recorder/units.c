@@ -14,8 +14,8 @@ struct unit {
 
 /* Largest first: printing takes the first that divides. Later rows of a size are other spellings. */
 static const struct unit durations[] = {
-	{"d", 86400000000000}, {"h", 3600000000000}, {"min", 60000000000}, {"m", 60000000000}, {"s", 1000000000},
-	{"ms", 1000000},       {"us", 1000},         {"ns", 1},
+	{"d", 86400000000000}, {"h", 3600000000000}, {"min", 60000000000}, {"m", 60000000000},
+	{"s", 1000000000},     {"ms", 1000000},      {"us", 1000},         {"ns", 1},
 };
 
 static const struct unit binary_sizes[] = {
@@ -30,7 +30,7 @@ static const struct unit percents[] = {{"%", 10000}};
 static const struct unit bare[] = {{"", 1000000}};
 static const struct unit steps[] = {{"steps", 1}, {"step", 1}, {"iterations", 1}, {"iteration", 1}};
 
-#define COUNT(array) (sizeof(array) / sizeof(array[0]))
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A decimal number as digits and the place of its point: value = digits / 10^places. */
 struct decimal {
@@ -222,13 +222,15 @@ int units_parse_of(const char *text, struct units_of *ret_of)
 	result = parse_decimal(&text, &whole);
 	if (result < 0)
 		return result;
-	if (*skip_blanks(text) || share.places || whole.places || share.digits < 1 || share.digits > whole.digits)
+	if (*skip_blanks(text) || share.places || whole.places || share.digits < 1 ||
+	    share.digits > whole.digits)
 		return -EINVAL;
 	*ret_of = (struct units_of){share.digits, whole.digits};
 	return 0;
 }
 
-static char *print_quantity(char *out, int64_t value, const struct unit *units, size_t count, const char *smallest)
+static char *print_quantity(char *out, int64_t value, const struct unit *units, size_t count,
+			    const char *smallest)
 {
 	for (size_t i = 0; value && i < count; i++) {
 		if (value % units[i].size)

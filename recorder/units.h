@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * units.h: quantities as people write them ("16 MiB", "12 %", "5 steps", "1.5 s"), parsed and printed exactly.
+ * units.h: quantities as people write them ("16 MiB", "12 %", "5 steps", "1.5 s"), parsed and printed
+ * exactly.
  *
  * Everything is integers: bytes, ns, millionths. Parsing does not look at the locale. A decimal fraction is
  * taken where it comes out whole ("1.5 s", "0.5 MiB"), never rounded. The blank before the unit is optional.

@@ -11,24 +11,35 @@
 
 /* The defaults as they were designed: the table must say the same. */
 static const char designed[] =
-	"{ \"job\": {\"name\":\"auto\",\"rank\":\"auto\"}, \"run_dir\":\"auto\", \"store\":\"~/.local/state/driverec\",\n"
+	"{ \"job\": {\"name\":\"auto\",\"rank\":\"auto\"}, \"run_dir\":\"auto\", "
+	"\"store\":\"~/.local/state/driverec\",\n"
 	"\"ring\": {\"size\":\"16 MiB\",\"worker_size\":\"1 MiB\",\"shm_share_max\":\"12 %\"},\n"
-	"\"window\": {\"pre\":\"5 steps\",\"pre_min\":\"10 s\",\"post\":\"2 steps\",\"post_max\":\"30 s\",\"max_size\":\"512 MiB\"},\n"
-	"\"macro\": {\"tiers\":[\"10 ms x 10 min\",\"1 s x 24 h\",\"1 min x 30 d\"],\"max_size\":\"64 MiB\"},\n"
-	"\"captures\": {\"xprof\":{\"targets\":\"auto\",\"reference_every\":\"10 min\",\"after_firing\":\"2 s\",\"snapshot\":false,\n"
-	"\"only_if_guarded\":true}, \"kineto\":{\"listen\":true,\"reference_every\":\"30 min\",\"after_firing\":\"1 iteration\"},\n"
+	"\"window\": {\"pre\":\"5 steps\",\"pre_min\":\"10 s\",\"post\":\"2 steps\",\"post_max\":\"30 "
+	"s\",\"max_size\":\"512 MiB\"},\n"
+	"\"macro\": {\"tiers\":[\"10 ms x 10 min\",\"1 s x 24 h\",\"1 min x 30 d\"],\"max_size\":\"64 "
+	"MiB\"},\n"
+	"\"captures\": {\"xprof\":{\"targets\":\"auto\",\"reference_every\":\"10 min\",\"after_firing\":\"2 "
+	"s\",\"snapshot\":false,\n"
+	"\"only_if_guarded\":true}, \"kineto\":{\"listen\":true,\"reference_every\":\"30 "
+	"min\",\"after_firing\":\"1 iteration\"},\n"
 	"\"logdir\":[], \"max_size\":\"2 GiB\",\"per_hour_max\":12,\"stop_if_step_slower_by\":\"2 %\"},\n"
 	"\"host\": {\"every\":\"1 s\",\"device_counters\":true},\n"
-	"\"triggers\": {\"stall\":{\"factor\":3,\"min\":\"1 s\",\"first_step_max\":\"30 min\",\"suspect_at\":1.2},\n"
+	"\"triggers\": {\"stall\":{\"factor\":3,\"min\":\"1 s\",\"first_step_max\":\"30 "
+	"min\",\"suspect_at\":1.2},\n"
 	"\"device_idle\":{\"below\":\"5 %\",\"for\":\"2 steps\",\"min\":\"10 s\"},\n"
 	"\"latency_spike\":{\"window\":128,\"warn\":1.5,\"critical\":3}, \"shift\":{\"alert\":false},\n"
 	"\"straggler\":{\"ratio\":1.25,\"of\":\"3 of 5\",\"alert\":false},\n"
-	"\"difference\":{\"order\":1,\"block\":16,\"floor\":\"10 %\"}, \"crash\":{\"severity\":\"note\"}, \"threshold\":[]},\n"
+	"\"difference\":{\"order\":1,\"block\":16,\"floor\":\"10 %\"}, \"crash\":{\"severity\":\"note\"}, "
+	"\"threshold\":[]},\n"
 	"\"series\": [\"step\",\"phase:*\",\"load\",\"next(*)\",\"device:*\"],\n"
-	"\"gates\": {\"warmup_steps\":16,\"cooldown\":\"60 s\",\"per_hour\":12,\"per_day\":48,\"reserve_critical\":\"50 %\"},\n"
-	"\"collect\": {\"stall\":[[\"py-spy\",\"dump\",\"--nonblocking\",\"--pid\",\"{pid}\"]],\"timeout\":\"10 s\"},\n"
-	"\"args\":\"keep\", \"retention\": {\"age\":\"30 d\",\"count\":500,\"size\":\"10 GiB\",\"disk_share_max\":\"10 %\",\n"
-	"\"pack_after\":\"1 d\"}, \"alerts\": {\"min_severity\":\"critical\",\"dedup\":\"{job}/{trigger}/{step}\",\"hooks\":[]},\n"
+	"\"gates\": {\"warmup_steps\":16,\"cooldown\":\"60 "
+	"s\",\"per_hour\":12,\"per_day\":48,\"reserve_critical\":\"50 %\"},\n"
+	"\"collect\": "
+	"{\"stall\":[[\"py-spy\",\"dump\",\"--nonblocking\",\"--pid\",\"{pid}\"]],\"timeout\":\"10 s\"},\n"
+	"\"args\":\"keep\", \"retention\": {\"age\":\"30 d\",\"count\":500,\"size\":\"10 "
+	"GiB\",\"disk_share_max\":\"10 %\",\n"
+	"\"pack_after\":\"1 d\"}, \"alerts\": "
+	"{\"min_severity\":\"critical\",\"dedup\":\"{job}/{trigger}/{step}\",\"hooks\":[]},\n"
 	"\"http\": {\"listen\":\"127.0.0.1:9477\"} }\n";
 
 static struct config_problems problems;
@@ -54,8 +65,8 @@ static void count_set(void *context, const struct config_setting *setting)
 		if (*from != ' ' || setting->preset[0] != '[' || from[-1] != ',')
 			*to++ = *from;
 	*to = 0;
-	ck_assert_msg(strcmp(setting->value, compact) == 0, "%s: %s, but designed as %s", setting->key, compact,
-		      setting->value);
+	ck_assert_msg(strcmp(setting->value, compact) == 0, "%s: %s, but designed as %s", setting->key,
+		      compact, setting->value);
 	free(compact);
 	++*count;
 }
@@ -104,14 +115,18 @@ END_TEST
 
 START_TEST(given)
 {
-	struct config *config = parse(
-		"// a comment\n{\"job\": {\"name\": \"llm-7b\", \"rank\": 3}, \"store\": \"/data//x\", // \"args\": 1\n"
-		"\"window\": {\"pre\": \"20 s\"}, \"captures\": {\"xprof\": {\"targets\": [\"h:1\", \"h:2\"]}},\n"
-		"\"collect\": {\"stall\": [], \"any\": [[\"a\"], [\"b\", \"{pid}\"]]},\n"
-		"\"triggers\": {\"threshold\": [{\"series\": \"device:*:power\", \"above\": 700.5, \"severity\": \"critical\"},\n"
-		"{\"series\": \"load\", \"below\": \"250 ms\"}]},\n"
-		"\"alerts\": {\"hooks\": [{\"name\": \"pager\", \"exec\": [\"/bin/page\", \"x\"], \"on\": [\"ready\"],"
-		" \"timeout\": \"5 s\"}], \"min_severity\": \"warn\"}, \"args\": \"strip\"}");
+	struct config *config =
+		parse("// a comment\n{\"job\": {\"name\": \"llm-7b\", \"rank\": 3}, \"store\": \"/data//x\", "
+		      "// \"args\": 1\n"
+		      "\"window\": {\"pre\": \"20 s\"}, \"captures\": {\"xprof\": {\"targets\": [\"h:1\", "
+		      "\"h:2\"]}},\n"
+		      "\"collect\": {\"stall\": [], \"any\": [[\"a\"], [\"b\", \"{pid}\"]]},\n"
+		      "\"triggers\": {\"threshold\": [{\"series\": \"device:*:power\", \"above\": 700.5, "
+		      "\"severity\": \"critical\"},\n"
+		      "{\"series\": \"load\", \"below\": \"250 ms\"}]},\n"
+		      "\"alerts\": {\"hooks\": [{\"name\": \"pager\", \"exec\": [\"/bin/page\", \"x\"], "
+		      "\"on\": [\"ready\"],"
+		      " \"timeout\": \"5 s\"}], \"min_severity\": \"warn\"}, \"args\": \"strip\"}");
 	ck_assert_str_eq(config->job.name, "llm-7b");
 	ck_assert_int_eq(config->job.rank, 3);
 	ck_assert_str_eq(config->store, "/data//x");
@@ -159,10 +174,12 @@ static const struct {
 	{"[[[[[[[[[[[[[[[[[[", "c.json:1:17: nested too deep\n"},
 	{"{\"ring\":{\"worker_size\":\"32 MiB\"}}", "c.json: ring.worker_size: larger than ring.size\n"},
 	{"{\"alerts\":{\"hooks\":[{\"name\":\"a\",\"exce\":[\"b\"]}]}}",
-	 "c.json:1:33: alerts.hooks[0].exce: unknown; it is an object of \"name\", \"exec\", \"timeout\", \"on\", "
+	 "c.json:1:33: alerts.hooks[0].exce: unknown; it is an object of \"name\", \"exec\", \"timeout\", "
+	 "\"on\", "
 	 "\"min_severity\"\n"},
 	{"{\"triggers\":{\"threshold\":[{\"series\":\"x\"}]}}",
-	 "c.json:1:27: triggers.threshold[0]: {\"series\":\"x\"} is not a limit: it needs \"series\" and \"above\" or "
+	 "c.json:1:27: triggers.threshold[0]: {\"series\":\"x\"} is not a limit: it needs \"series\" and "
+	 "\"above\" or "
 	 "\"below\"\n"},
 	{"{\"http\":{\"listen\":\"9477\"}}",
 	 "c.json:1:19: http.listen: \"9477\" is not an ADDRESS:PORT like \"127.0.0.1:9477\", or \"\"\n"},
@@ -173,7 +190,8 @@ START_TEST(refused)
 	struct config *config = NULL;
 	char *said = NULL;
 	size_t bytes;
-	ck_assert_int_eq(config_parse(bad[_i].text, strlen(bad[_i].text), "c.json", &config, &problems), -EINVAL);
+	ck_assert_int_eq(config_parse(bad[_i].text, strlen(bad[_i].text), "c.json", &config, &problems),
+			 -EINVAL);
 	ck_assert_ptr_null(config);
 	FILE *out = open_memstream(&said, &bytes);
 	config_problems_print(&problems, out);
@@ -209,7 +227,7 @@ START_TEST(damaged)
 		size_t bytes = test_random_below(4) ? sizeof(text) - 1 : test_random_below(sizeof(text));
 		int result = config_parse(text, bytes, NULL, &config, &problems);
 		ck_assert(result == 0 || result == -EINVAL);
-		ck_assert_int_eq(result < 0, problems.count > 0);
+		ck_assert_int_eq(result<0, problems.count> 0);
 		if (result == 0)
 			config_free(config);
 	}
@@ -249,8 +267,10 @@ static void check_page(void *context, const struct config_setting *setting)
 	char wanted[128];
 	snprintf(wanted, sizeof(wanted), "| `%s` | `%s` |", setting->key, setting->preset);
 	ck_assert_msg(strstr(page->text, wanted) != NULL, "docs/configuration.md lacks: %s", wanted);
-	ck_assert_msg(strstr(page->text, setting->help) != NULL, "docs/configuration.md lacks: %s", setting->help);
-	ck_assert_msg(strstr(page->text, setting->bounds) != NULL, "%s: bounds are %s", setting->key, setting->bounds);
+	ck_assert_msg(strstr(page->text, setting->help) != NULL, "docs/configuration.md lacks: %s",
+		      setting->help);
+	ck_assert_msg(strstr(page->text, setting->bounds) != NULL, "%s: bounds are %s", setting->key,
+		      setting->bounds);
 }
 
 START_TEST(documented)

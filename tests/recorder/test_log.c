@@ -45,10 +45,12 @@ START_TEST(form)
 	errno = EACCES;
 	log_warn("ring.open", "%s: a \"quoted\"\nline\\", "rank3");
 	ck_assert_int_eq(errno, EACCES);
-	ck_assert_str_eq(written(), "time=2026-11-30T07:01:04.123Z level=warn kind=ring.open "
-				    "msg=\"rank3: a \\\"quoted\\\"\\nline\\\\\" error=\"Permission denied\"\n");
+	ck_assert_str_eq(written(),
+			 "time=2026-11-30T07:01:04.123Z level=warn kind=ring.open "
+			 "msg=\"rank3: a \\\"quoted\\\"\\nline\\\\\" error=\"Permission denied\"\n");
 	log_info("start", "driverec %d", 1);
-	ck_assert_str_eq(written(), "time=2026-11-30T07:01:04.123Z level=info kind=start msg=\"driverec 1\"\n");
+	ck_assert_str_eq(written(),
+			 "time=2026-11-30T07:01:04.123Z level=info kind=start msg=\"driverec 1\"\n");
 	log_debug("start.more", "nothing");
 	ck_assert_str_eq(written(), "");
 }

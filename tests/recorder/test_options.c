@@ -43,14 +43,16 @@ static void parse(struct outcome *out, bool stop, const char *line)
 	for (char *word = strtok(out->words, " "); word && argc < WORDS_MAX; word = strtok(NULL, " "))
 		out->argv[argc++] = word;
 	FILE *errors = fmemopen(out->said, sizeof(out->said), "w");
-	out->result = options_parse(rows, "driverec show", stop, argc, out->argv, &out->fields, errors, &out->parsed);
+	out->result = options_parse(rows, "driverec show", stop, argc, out->argv, &out->fields, errors,
+				    &out->parsed);
 	fclose(errors);
 }
 
 START_TEST(all_kinds)
 {
 	struct outcome out;
-	parse(&out, false, "show -j 7f3a --from=a.json --set a=1 -sb=2 -n 3 more --last 2min --size 16MiB --config c");
+	parse(&out, false,
+	      "show -j 7f3a --from=a.json --set a=1 -sb=2 -n 3 more --last 2min --size 16MiB --config c");
 	assert_ok(out.result);
 	ck_assert(out.fields.json);
 	ck_assert_str_eq(out.fields.from, "a.json");
@@ -165,9 +167,12 @@ START_TEST(pages_hold_tables)
 		char *man = printed(*at, command_print_man);
 		check_rows((*at)->options, help, man);
 		check_rows(options_common(), help, man);
-		ck_assert_msg((*at)->hidden || strstr(main_help, (*at)->summary), "--help lacks %s", (*at)->name);
-		ck_assert_msg((*at)->hidden || strstr(main_man, (*at)->name), "the man page lacks %s", (*at)->name);
-		ck_assert_msg((*at)->options_bytes <= OPTIONS_BYTES_MAX, "%s has too many options", (*at)->name);
+		ck_assert_msg((*at)->hidden || strstr(main_help, (*at)->summary), "--help lacks %s",
+			      (*at)->name);
+		ck_assert_msg((*at)->hidden || strstr(main_man, (*at)->name), "the man page lacks %s",
+			      (*at)->name);
+		ck_assert_msg((*at)->options_bytes <= OPTIONS_BYTES_MAX, "%s has too many options",
+			      (*at)->name);
 		ck_assert_ptr_eq(command_find((*at)->name), *at);
 		free(help);
 		free(man);

@@ -88,8 +88,9 @@ START_TEST(json_digits)
 	FILE *out = open_memstream(&printed, &bytes);
 	assert_ok(output_json_print(document, out));
 	fclose(out);
-	ck_assert_str_eq(printed, "{\n\t\"t0_ns\":\t\"1796022764118456789\",\n\t\"events\":\t18446744073709551615,\n"
-				  "\t\"rank\":\t-1,\n\t\"none\":\tnull\n}\n");
+	ck_assert_str_eq(printed,
+			 "{\n\t\"t0_ns\":\t\"1796022764118456789\",\n\t\"events\":\t18446744073709551615,\n"
+			 "\t\"rank\":\t-1,\n\t\"none\":\tnull\n}\n");
 	free(printed);
 }
 END_TEST

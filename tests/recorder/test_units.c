@@ -13,15 +13,31 @@ static const struct {
 	int result;
 	int64_t value;
 } durations[] = {
-	{"10 s", 0, 10000000000},    {"10s", 0, 10000000000},  {"1.5 s", 0, 1500000000},
-	{"2 min", 0, 120000000000},  {"2m", 0, 120000000000},  {"30 d", 0, 2592000000000000},
-	{"0", 0, 0},                 {"0 s", 0, 0},            {"  7 ms  ", 0, 7000000},
-	{"0.5 ns", -EINVAL, 0},      {"5", -EINVAL, 0},        {"", -EINVAL, 0},
-	{"s", -EINVAL, 0},           {"-1 s", -EINVAL, 0},     {"1 S", -EINVAL, 0},
-	{"1 s 2", -EINVAL, 0},       {"1e3 s", -EINVAL, 0},    {"1. s", -EINVAL, 0},
-	{"1,5 s", -EINVAL, 0},       {"0x10 s", -EINVAL, 0},   {"9223372036854775807 ns", 0, INT64_MAX},
-	{"9223372036854775808 ns", -ERANGE, 0},                {"106752 d", -ERANGE, 0},
-	{"1.000000000000000000 s", 0, 1000000000},             {"0.1234567891 s", -EINVAL, 0},
+	{"10 s", 0, 10000000000},
+	{"10s", 0, 10000000000},
+	{"1.5 s", 0, 1500000000},
+	{"2 min", 0, 120000000000},
+	{"2m", 0, 120000000000},
+	{"30 d", 0, 2592000000000000},
+	{"0", 0, 0},
+	{"0 s", 0, 0},
+	{"  7 ms  ", 0, 7000000},
+	{"0.5 ns", -EINVAL, 0},
+	{"5", -EINVAL, 0},
+	{"", -EINVAL, 0},
+	{"s", -EINVAL, 0},
+	{"-1 s", -EINVAL, 0},
+	{"1 S", -EINVAL, 0},
+	{"1 s 2", -EINVAL, 0},
+	{"1e3 s", -EINVAL, 0},
+	{"1. s", -EINVAL, 0},
+	{"1,5 s", -EINVAL, 0},
+	{"0x10 s", -EINVAL, 0},
+	{"9223372036854775807 ns", 0, INT64_MAX},
+	{"9223372036854775808 ns", -ERANGE, 0},
+	{"106752 d", -ERANGE, 0},
+	{"1.000000000000000000 s", 0, 1000000000},
+	{"0.1234567891 s", -EINVAL, 0},
 	{"99999999999999999999 s", -ERANGE, 0},
 };
 
@@ -30,7 +46,8 @@ START_TEST(duration)
 	int64_t ns = 42;
 	int result = units_parse_duration(durations[_i].text, &ns);
 	ck_assert_msg(result == durations[_i].result, "'%s': %d", durations[_i].text, result);
-	ck_assert_msg(ns == (result < 0 ? 42 : durations[_i].value), "'%s': %ld", durations[_i].text, (long)ns);
+	ck_assert_msg(ns == (result < 0 ? 42 : durations[_i].value), "'%s': %ld", durations[_i].text,
+		      (long)ns);
 }
 END_TEST
 
