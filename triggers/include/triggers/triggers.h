@@ -89,7 +89,7 @@ enum triggers_gate {
 	TRIGGERS_BUDGET_HOUR,
 	TRIGGERS_BUDGET_DAY,
 	TRIGGERS_OWN_CAPTURE,
-	TRIGGERS_SILENCED,
+	TRIGGERS_SILENCED,  /* `shadow`: a note that is only recorded */
 	TRIGGERS_GATE_LIMIT
 };
 const char *triggers_gate_name(enum triggers_gate gate);
@@ -154,6 +154,9 @@ void triggers_engine_settled(struct triggers_engine *engine, int64_t now_ns);
 
 /* Time passes: deadlines are judged. Call about 20 times a second, and in replay before each event. */
 void triggers_engine_tick(struct triggers_engine *engine, int64_t now_ns);
+
+/* No tick before this time says anything (INT64_MAX: until something else happens): for replay and timers. */
+int64_t triggers_engine_due(const struct triggers_engine *engine);
 
 /* What a detector believes, for `replay --explain`, status and the page. */
 struct triggers_belief {

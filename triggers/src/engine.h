@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's own state: for engine.c and state.c alone. Modules use module.h. */
+#ifndef TRIGGERS_ENGINE_H
+#define TRIGGERS_ENGINE_H
+
+#include "gates.h"
+#include "module.h"
+#include "rules.h"
+
+struct triggers_engine {
+	struct triggers_listener listener;
+	double option[TRIGGERS_OPTION_COUNT];
+	struct triggers_rules rules;
+	struct triggers_gates gates;
+	int64_t now_ns; /* of the last tick; INT64_MIN before the first */
+	int64_t due_ns; /* no module needs a tick before */
+	struct triggers_table table;
+};
+
+/* A series with the state of its modules made, at `id` or (SERIES_NONE) anywhere. NULL: no room. */
+struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
+					    const struct triggers_series_key *key, const char *name,
+					    uint32_t id);
+void triggers_engine_remove(struct triggers_engine *engine, struct triggers_series *series);
+void *triggers_series_state(struct triggers_series *series, unsigned module);
+
+#endif

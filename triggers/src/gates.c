@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gates.h"
+
+#include <string.h>
+
+#define HOUR_NS (INT64_C(3600) * 1000000000)
+#define DAY_NS  (24 * HOUR_NS)
+
+enum { PERIOD_MIN = 8 }; /* closer alarms are a cluster, not a period */
+
+void triggers_gates_init(struct triggers_gates *gates)
+{
+	memset(gates, 0, sizeof(*gates));
+	gates->now_ns = INT64_MIN;
+	for (int i = 0; i < TRIGGERS_MODULES_MAX; i++)
+		gates->passed_ns[i] = INT64_MIN;
+}
+
+static void clamp(int64_t *ns, int64_t now_ns)
+{
+	if (*ns > now_ns)
+		*ns = now_ns;
+}
+
+/* After a clock step back nothing lies in the future, so no gate stays shut for as long as the step was. */
+static void follow_clock(struct triggers_gates *gates, int64_t now_ns)
+{
+	if (now_ns < gates->now_ns) {
+		clamp(&gates->waiting_ns, now_ns);
+		for (int i = 0; i < TRIGGERS_MODULES_MAX; i++)
+			clamp(&gates->passed_ns[i], now_ns);
+		for (uint32_t i = 0; i < gates->n_spent; i++)
+			clamp(&gates->spent[i].at_ns, now_ns);
+	}
+	gates->now_ns = now_ns;
+}
+
+static int touches_capture(const struct triggers_gates *gates, const struct triggers_claim *claim)
+{
+	int64_t step_ns = claim->series ? claim->series->source->step_ns : 0;
+	uint32_t kept =
+		gates->n_captures < TRIGGERS_CAPTURES_KEPT ? gates->n_captures : TRIGGERS_CAPTURES_KEPT;
+	for (uint32_t i = 0; i < kept; i++) {
+		const struct triggers_interval *capture = &gates->capture[i];
+		if (claim->until_ns >= capture->begin_ns - step_ns &&
+		    claim->t0_ns <= capture->end_ns + 2 * step_ns)
+			return 1;
+	}
+	return 0;
+}
+
+static int same_gap(uint64_t a, uint64_t b)
+{
+	uint64_t difference = a > b ? a - b : b - a;
+	return difference <= 2 || difference <= a / 200;
+}
+
+/* How many times in a row the gap up to `index` has been seen: 0 .. 3. */
+static int periods(const struct triggers_series *series, uint64_t index)
+{
+	uint64_t at[6] = {index};
+	unsigned n = 1;
+	for (unsigned i = 0; i < series->n_alarm_index && i < 4; i++)
+		at[n++] = series->alarm_index[i];
+	if (series->n_alarm_index <= 4)
+		at[n++] = 0; /* the start counts as one while it is remembered */
+	uint64_t gap = at[0] - at[1];
+	int equal = 0;
+	for (unsigned i = 1; i + 1 < n && at[i] >= at[i + 1] && same_gap(gap, at[i] - at[i + 1]); i++)
+		equal++;
+	return gap >= PERIOD_MIN && at[0] > at[1] ? equal : 0;
+}
+
+static void remember_alarm(struct triggers_series *series, uint64_t index)
+{
+	if (series->n_alarm_index && series->alarm_index[0] >= index)
+		return;
+	memmove(series->alarm_index + 1, series->alarm_index, 3 * sizeof(series->alarm_index[0]));
+	series->alarm_index[0] = index;
+	series->n_alarm_index++;
+}
+
+/* True where the claim falls below a note. */
+static int lower_periodic(struct triggers_claim *claim)
+{
+	struct triggers_series *series = claim->series;
+	if (!series || claim->shadow || claim->severity == TRIGGERS_NOTE)
+		return 0;
+	int equal = periods(series, claim->index);
+	int lowered = (int)claim->severity - (equal > 2 ? 2 : equal);
+	remember_alarm(series, claim->index);
+	if (equal)
+		claim->severity = lowered > TRIGGERS_NOTE ? (enum triggers_severity)lowered : TRIGGERS_NOTE;
+	return equal && claim->severity == TRIGGERS_NOTE;
+}
+
+static int is_coalesced(struct triggers_gates *gates, const struct triggers_engine *engine,
+			const struct triggers_claim *claim)
+{
+	int64_t longest_ns = triggers_engine_option_ns(engine, TRIGGERS_OPTION_GATE_COALESCE);
+	if (gates->waiting && claim->detected_ns - gates->waiting_ns >= longest_ns)
+		gates->waiting = 0;
+	return gates->waiting && (!claim->by_hand || gates->waiting_by_hand);
+}
+
+static int is_cooling(const struct triggers_gates *gates, const struct triggers_engine *engine,
+		      const struct triggers_claim *claim)
+{
+	unsigned module = triggers_module_number(claim->module);
+	int64_t passed_ns = gates->passed_ns[module];
+	return !claim->by_hand && passed_ns != INT64_MIN &&
+	       claim->detected_ns - passed_ns <
+		       triggers_engine_option_ns(engine, TRIGGERS_OPTION_GATE_COOLDOWN) &&
+	       (int)claim->severity <= gates->passed_severity[module];
+}
+
+static void forget_older_than_a_day(struct triggers_gates *gates, int64_t now_ns)
+{
+	uint32_t old = 0;
+	while (old < gates->n_spent && now_ns - gates->spent[old].at_ns >= DAY_NS)
+		old++;
+	gates->n_spent -= old;
+	memmove(gates->spent, gates->spent + old, gates->n_spent * sizeof(gates->spent[0]));
+}
+
+/* Whether one more fits a budget of `limit`. What is not reserved may use only the open share. */
+static int fits(const struct triggers_gates *gates, int64_t now_ns, int64_t period_ns, double limit,
+		double reserve, int reserved)
+{
+	double spent = 0, spent_open = 0;
+	for (uint32_t i = 0; i < gates->n_spent; i++)
+		if (now_ns - gates->spent[i].at_ns < period_ns) {
+			spent++;
+			spent_open += !gates->spent[i].reserved;
+		}
+	return spent + 1 <= limit && (reserved || spent_open + 1 <= limit * (1 - reserve));
+}
+
+static enum triggers_gate spend(struct triggers_gates *gates, const struct triggers_engine *engine,
+				const struct triggers_claim *claim)
+{
+	int64_t now_ns = claim->detected_ns;
+	int reserved = claim->severity == TRIGGERS_CRITICAL || claim->by_hand;
+	double reserve = triggers_engine_option(engine, TRIGGERS_OPTION_GATE_RESERVE);
+	forget_older_than_a_day(gates, now_ns);
+	if (!fits(gates, now_ns, HOUR_NS, triggers_engine_option(engine, TRIGGERS_OPTION_GATE_HOUR), reserve,
+		  reserved))
+		return TRIGGERS_BUDGET_HOUR;
+	if (gates->n_spent == TRIGGERS_SPENT_MAX ||
+	    !fits(gates, now_ns, DAY_NS, triggers_engine_option(engine, TRIGGERS_OPTION_GATE_DAY), reserve,
+		  reserved))
+		return TRIGGERS_BUDGET_DAY;
+	gates->spent[gates->n_spent++] = (struct triggers_spent){.at_ns = now_ns, .reserved = reserved};
+	return TRIGGERS_PASSED;
+}
+
+enum triggers_gate triggers_gates_judge(struct triggers_gates *gates, const struct triggers_engine *engine,
+					struct triggers_claim *claim)
+{
+	follow_clock(gates, claim->detected_ns);
+	if (!claim->by_hand && touches_capture(gates, claim))
+		return TRIGGERS_OWN_CAPTURE;
+	if (claim->warmup)
+		return TRIGGERS_WARMUP;
+	if (lower_periodic(claim))
+		return TRIGGERS_PERIODIC;
+	if (claim->shadow)
+		return TRIGGERS_SILENCED;
+	if (is_coalesced(gates, engine, claim))
+		return TRIGGERS_COALESCED;
+	if (is_cooling(gates, engine, claim))
+		return TRIGGERS_COOLDOWN;
+	enum triggers_gate gate = spend(gates, engine, claim);
+	if (gate != TRIGGERS_PASSED)
+		return gate;
+	unsigned module = triggers_module_number(claim->module);
+	gates->passed_ns[module] = claim->detected_ns;
+	gates->passed_severity[module] = (int)claim->severity;
+	gates->waiting = 1;
+	gates->waiting_by_hand = claim->by_hand;
+	gates->waiting_ns = claim->detected_ns;
+	return TRIGGERS_PASSED;
+}
+
+void triggers_gates_capture(struct triggers_gates *gates, int64_t begin_ns, int64_t end_ns)
+{
+	uint32_t last = (gates->n_captures + TRIGGERS_CAPTURES_KEPT - 1) % TRIGGERS_CAPTURES_KEPT;
+	if (gates->n_captures && gates->capture[last].begin_ns == begin_ns) {
+		gates->capture[last].end_ns = end_ns; /* the end of one that was under way has become known */
+		return;
+	}
+	gates->capture[gates->n_captures % TRIGGERS_CAPTURES_KEPT] =
+		(struct triggers_interval){begin_ns, end_ns};
+	gates->n_captures++;
+	if (gates->n_captures == 2 * TRIGGERS_CAPTURES_KEPT)
+		gates->n_captures = TRIGGERS_CAPTURES_KEPT;
+}
+
+void triggers_gates_settled(struct triggers_gates *gates)
+{
+	gates->waiting = 0;
+}
+
+void triggers_gates_save(const struct triggers_gates *gates, struct triggers_writer *writer)
+{
+	unsigned n = 0;
+	while (triggers_modules[n])
+		n++;
+	triggers_write_i64(writer, gates->now_ns);
+	triggers_write_u32(writer, n);
+	for (unsigned i = 0; i < n; i++) {
+		triggers_write_text(writer, triggers_modules[i]->name);
+		triggers_write_i64(writer, gates->passed_ns[i]);
+		triggers_write_u32(writer, (uint32_t)gates->passed_severity[i]);
+	}
+	triggers_write_u32(writer, (uint32_t)gates->waiting | (uint32_t)gates->waiting_by_hand << 1);
+	triggers_write_i64(writer, gates->waiting_ns);
+	triggers_write_u32(writer, gates->n_spent);
+	for (uint32_t i = 0; i < gates->n_spent; i++) {
+		triggers_write_i64(writer, gates->spent[i].at_ns);
+		triggers_write_u32(writer, (uint32_t)gates->spent[i].reserved);
+	}
+	triggers_write_u32(writer, gates->n_captures);
+	for (int i = 0; i < TRIGGERS_CAPTURES_KEPT; i++) {
+		triggers_write_i64(writer, gates->capture[i].begin_ns);
+		triggers_write_i64(writer, gates->capture[i].end_ns);
+	}
+}
+
+/* Cooldowns are kept by name, so that a module more or less in the next version does no harm. */
+static void restore_passed(struct triggers_gates *gates, struct triggers_cursor *cursor)
+{
+	char name[TRIGGERS_NAME_MAX];
+	triggers_read_text(cursor, name, sizeof(name));
+	int64_t passed_ns = triggers_read_ns(cursor);
+	uint32_t severity = triggers_read_u32(cursor);
+	if (severity > TRIGGERS_CRITICAL)
+		cursor->failed = 1;
+	for (unsigned i = 0; triggers_modules[i] && !cursor->failed; i++)
+		if (!strcmp(triggers_modules[i]->name, name)) {
+			gates->passed_ns[i] = passed_ns;
+			gates->passed_severity[i] = (int)severity;
+		}
+}
+
+void triggers_gates_restore(struct triggers_gates *gates, struct triggers_cursor *cursor)
+{
+	triggers_gates_init(gates);
+	gates->now_ns = triggers_read_ns(cursor);
+	uint32_t n = triggers_read_u32(cursor);
+	for (uint32_t i = 0; i < n && !cursor->failed; i++)
+		restore_passed(gates, cursor);
+	uint32_t waiting = triggers_read_u32(cursor);
+	gates->waiting = waiting & 1;
+	gates->waiting_by_hand = waiting >> 1 & 1;
+	gates->waiting_ns = triggers_read_ns(cursor);
+	uint32_t n_spent = triggers_read_u32(cursor);
+	if (n_spent > TRIGGERS_SPENT_MAX)
+		cursor->failed = 1;
+	for (uint32_t i = 0; i < n_spent && !cursor->failed; i++) {
+		gates->spent[i].at_ns = triggers_read_ns(cursor);
+		gates->spent[i].reserved = triggers_read_u32(cursor) != 0;
+		gates->n_spent = i + 1;
+	}
+	gates->n_captures = triggers_read_u32(cursor);
+	if (gates->n_captures >= 2 * TRIGGERS_CAPTURES_KEPT)
+		cursor->failed = 1;
+	for (int i = 0; i < TRIGGERS_CAPTURES_KEPT; i++) {
+		gates->capture[i].begin_ns = triggers_read_ns(cursor);
+		gates->capture[i].end_ns = triggers_read_ns(cursor);
+	}
+}

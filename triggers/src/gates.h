@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands between a claim and an incident, in this order: our own captures, warm-up, periodic memory,
+ * severity (shadows), coalescing, cooldown, budgets. One verdict a claim; all state is bounded and saved.
+ *
+ *  own capture   the span touches one of our captures, from one step before to two after it
+ *  warm-up       the module says that the series is not known well enough
+ *  periodic      two equal gaps between the last alarms of a series (within 2 samples or 0.5 %, counting the
+ *                start as one of them) lower the severity by one, three by two; what falls below a note is
+ * kept out shadow        a note that its module only records coalescing    an incident still waits for its
+ * post window: the firing joins it cooldown      the same trigger passed less than 60 s ago and was at least
+ * as severe budgets       at most 12 an hour and 48 a day; half of each only for critical firings and those
+ * by hand
+ */
+#ifndef TRIGGERS_GATES_H
+#define TRIGGERS_GATES_H
+
+#include "module.h"
+
+enum { TRIGGERS_CAPTURES_KEPT = 16, TRIGGERS_SPENT_MAX = 1024 };
+
+struct triggers_spent {
+	int64_t at_ns;
+	int reserved; /* critical or by hand */
+};
+
+struct triggers_gates {
+	int64_t now_ns;                          /* newest time seen */
+	int64_t passed_ns[TRIGGERS_MODULES_MAX]; /* a module's last passed claim; INT64_MIN = none */
+	int passed_severity[TRIGGERS_MODULES_MAX];
+	int waiting; /* an incident takes others in */
+	int waiting_by_hand;
+	int64_t waiting_ns;
+	uint32_t n_spent; /* of the last day, oldest first */
+	struct triggers_spent spent[TRIGGERS_SPENT_MAX];
+	uint32_t n_captures; /* so far; the last 16 are kept */
+	struct triggers_interval capture[TRIGGERS_CAPTURES_KEPT];
+};
+
+void triggers_gates_init(struct triggers_gates *gates);
+/* Lowers claim->severity where the periodic memory says so, and remembers what the verdict needs. */
+enum triggers_gate triggers_gates_judge(struct triggers_gates *gates, const struct triggers_engine *engine,
+					struct triggers_claim *claim);
+void triggers_gates_capture(struct triggers_gates *gates, int64_t begin_ns, int64_t end_ns);
+void triggers_gates_settled(struct triggers_gates *gates);
+
+void triggers_gates_save(const struct triggers_gates *gates, struct triggers_writer *writer);
+void triggers_gates_restore(struct triggers_gates *gates, struct triggers_cursor *cursor);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of trigger modules, and what a module sees and may do.
+ *
+ * A module watches the roles it names. The engine keeps `state_bytes` of state for it in every such series,
+ * zeroed, and calls it in the order of the table; any function may be NULL. A module speaks by
+ * triggers_engine_fire() alone and never sees other modules, the gates or a clock. To add one: its file, its
+ * row in module.c, the rows of its options in options.h.
+ */
+#ifndef TRIGGERS_MODULE_H
+#define TRIGGERS_MODULE_H
+
+#include <triggers/triggers.h>
+
+#include "options.h"
+#include "rules.h"
+#include "save.h"
+#include "series.h"
+
+/* A finished step, phase, span or a counter's sample, as modules see it. */
+struct triggers_reading {
+	int64_t start_ns, end_ns;
+	double value;  /* the duration without what phases excused, in ns; or the counter's value */
+	double median; /* of the window before this value, 0 where empty */
+	int64_t step, sample;
+	uint64_t index;  /* number of this sample in its series, from 0 */
+	int warm;        /* the series has seen enough to fire */
+	int after_phase; /* a step that follows a phase: slow by nature */
+	/* Modules say: */
+	int stalled; /* a stall has already fired for it */
+	int alarm;   /* too high: stays in the window, marked */
+	int kept;    /* the module has put it into the window itself */
+};
+
+/* A thing that happened to a producer as a whole. */
+enum triggers_signal_kind { TRIGGERS_SIGNAL_CRASH = 1, TRIGGERS_SIGNAL_MANUAL = 2 };
+struct triggers_signal {
+	enum triggers_signal_kind kind;
+	uint32_t source, rank;
+	int64_t t0_ns, now_ns;
+	const char *text;
+};
+
+/* What a module claims; the engine adds the series and passes it through the gates. */
+struct triggers_claim {
+	const struct triggers_module *module;
+	struct triggers_series *series; /* NULL for signals */
+	uint32_t source, rank;          /* for signals */
+	enum triggers_severity severity;
+	int64_t t0_ns, until_ns, detected_ns;
+	double value, expected;
+	int64_t step, sample;
+	uint64_t index; /* sample number, for the periodic memory */
+	int ongoing, shadow, warmup;
+	int by_hand; /* asked for: no cooldown, and the reserved budget */
+	char evidence[TRIGGERS_TEXT_MAX];
+};
+
+struct triggers_module {
+	const char *name;
+	unsigned roles; /* 1 << enum triggers_role, or-ed; 0: only signals */
+	size_t state_bytes;
+	void (*create)(struct triggers_engine *engine, struct triggers_series *series, void *state);
+	void (*observe)(struct triggers_engine *engine, struct triggers_series *series, void *state,
+			struct triggers_reading *reading);
+	void (*open)(struct triggers_engine *engine, struct triggers_series *series, void *state);
+	void (*progress)(struct triggers_engine *engine, struct triggers_series *series, void *state,
+			 int64_t now_ns);
+	/* Open no more, without a sample. `died`: its producer is gone, so nothing got better. */
+	void (*close)(struct triggers_engine *engine, struct triggers_series *series, void *state,
+		      int64_t now_ns, int died);
+	/* Returns when it wants to be called next, INT64_MAX = when something changes. */
+	int64_t (*tick)(struct triggers_engine *engine, struct triggers_series *series, void *state,
+			int64_t now_ns);
+	void (*signal)(struct triggers_engine *engine, const struct triggers_signal *signal);
+	void (*believe)(const struct triggers_engine *engine, const struct triggers_series *series,
+			const void *state, struct triggers_belief *belief);
+	void (*save)(const void *state, struct triggers_writer *writer);
+	void (*restore)(void *state, struct triggers_cursor *cursor);
+	void (*destroy)(void *state);
+};
+
+/* Ends with NULL. */
+extern const struct triggers_module *const triggers_modules[];
+unsigned triggers_module_number(const struct triggers_module *module);
+
+extern const struct triggers_module triggers_module_stall;
+extern const struct triggers_module triggers_module_latency_spike;
+extern const struct triggers_module triggers_module_threshold;
+extern const struct triggers_module triggers_module_crash;
+extern const struct triggers_module triggers_module_manual;
+
+double triggers_engine_option(const struct triggers_engine *engine, enum triggers_option_id id);
+/* The same for options in seconds, as ns. */
+int64_t triggers_engine_option_ns(const struct triggers_engine *engine, enum triggers_option_id id);
+
+const struct triggers_rules *triggers_engine_rules(const struct triggers_engine *engine);
+/* The series has seen enough to know what is usual. */
+int triggers_engine_is_warm(const struct triggers_engine *engine, const struct triggers_series *series);
+
+/* Gates and listener. Fills *ret_firing (may be NULL) as the listener saw it. */
+enum triggers_gate triggers_engine_fire(struct triggers_engine *engine, const struct triggers_claim *claim,
+					struct triggers_firing *ret_firing);
+/* An ongoing firing that made or joined an incident is over. */
+void triggers_engine_over(struct triggers_engine *engine, const struct triggers_firing *firing,
+			  int64_t now_ns);
+void triggers_engine_suspect(struct triggers_engine *engine, const struct triggers_series *series,
+			     int64_t from_ns);
+void triggers_engine_unsuspect(struct triggers_engine *engine, const struct triggers_series *series);
+
+/* For a module that keeps ongoing firings in its state. */
+void triggers_firing_save(const struct triggers_firing *firing, struct triggers_writer *writer);
+void triggers_firing_restore(struct triggers_firing *firing, struct triggers_cursor *cursor);
+
+enum { TRIGGERS_DURATION_TEXT = 32 };
+/* "42.8 s", "310 ms", "17.0 us": three digits, for sentences. Returns `text`. */
+const char *triggers_duration_text(double ns, char text[TRIGGERS_DURATION_TEXT]);
+/* What a series is called in a sentence: "step", "step in eval", "load". */
+const char *triggers_series_text(const struct triggers_series *series, char text[2 * TRIGGERS_NAME_MAX]);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "series.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLACE_MASK = TRIGGERS_SERIES_MAX - 1, GENERATION_LIMIT = (1 << (32 - TRIGGERS_PLACE_BITS)) - 1 };
+
+void triggers_table_init(struct triggers_table *table)
+{
+	memset(table, 0, sizeof(*table));
+	for (int i = 0; i < TRIGGERS_BUCKETS; i++)
+		table->bucket[i] = TRIGGERS_SERIES_NONE;
+}
+
+static uint32_t hash_of(enum triggers_role role, uint32_t source, uint64_t track, const char *name)
+{
+	uint64_t hash = 0xcbf29ce484222325u ^ (uint64_t)role ^ (uint64_t)source << 8;
+	hash = (hash ^ track) * 0x9e3779b97f4a7c15u;
+	for (; *name; name++)
+		hash = (hash ^ (uint8_t)*name) * 0x100000001b3u;
+	return (uint32_t)(hash >> 32) % TRIGGERS_BUCKETS;
+}
+
+struct triggers_series *triggers_table_get(const struct triggers_table *table, uint32_t id)
+{
+	struct triggers_series *series = table->place[id & PLACE_MASK];
+	return series && series->id == id ? series : NULL;
+}
+
+struct triggers_series *triggers_table_find(const struct triggers_table *table, enum triggers_role role,
+					    uint32_t source, uint64_t track, const char *name)
+{
+	uint32_t place = table->bucket[hash_of(role, source, track, name)];
+	while (place != TRIGGERS_SERIES_NONE) {
+		struct triggers_series *series = table->place[place];
+		if (series->role == role && series->source->number == source && series->track == track &&
+		    !strcmp(series->name, name))
+			return series;
+		place = series->next;
+	}
+	return NULL;
+}
+
+struct triggers_source *triggers_table_source(const struct triggers_table *table, uint32_t number)
+{
+	struct triggers_source *source = table->sources[number % TRIGGERS_SOURCE_BUCKETS];
+	while (source && source->number != number)
+		source = source->next;
+	return source;
+}
+
+static struct triggers_source *source_take(struct triggers_table *table, uint32_t number)
+{
+	struct triggers_source *source = triggers_table_source(table, number);
+	if (!source) {
+		source = calloc(1, sizeof(*source));
+		if (!source)
+			return NULL;
+		source->number = number;
+		source->last_progress_ns = INT64_MIN;
+		source->next = table->sources[number % TRIGGERS_SOURCE_BUCKETS];
+		table->sources[number % TRIGGERS_SOURCE_BUCKETS] = source;
+	}
+	source->n_series++;
+	return source;
+}
+
+static void source_drop(struct triggers_table *table, struct triggers_source *source)
+{
+	if (--source->n_series)
+		return;
+	struct triggers_source **link = &table->sources[source->number % TRIGGERS_SOURCE_BUCKETS];
+	while (*link != source)
+		link = &(*link)->next;
+	*link = source->next;
+	free(source);
+}
+
+static struct triggers_series *add_at(struct triggers_table *table, uint32_t place, enum triggers_role role,
+				      uint32_t source, uint64_t track, const char *name, size_t bytes)
+{
+	struct triggers_series *series = calloc(1, bytes);
+	if (!series)
+		return NULL;
+	series->source = source_take(table, source);
+	if (!series->source) {
+		free(series);
+		return NULL;
+	}
+	series->id = place | table->generation[place] << TRIGGERS_PLACE_BITS;
+	series->parent = series->id;
+	series->open = TRIGGERS_SERIES_NONE;
+	series->role = role;
+	series->track = track;
+	series->last_progress_ns = INT64_MIN;
+	snprintf(series->name, sizeof(series->name), "%s", name);
+	series->bucket = hash_of(role, source, track, series->name);
+	series->next = table->bucket[series->bucket];
+	table->bucket[series->bucket] = place;
+	table->place[place] = series;
+	table->count++;
+	if (place >= table->used)
+		table->used = place + 1;
+	return series;
+}
+
+struct triggers_series *triggers_table_add(struct triggers_table *table, enum triggers_role role,
+					   uint32_t source, uint64_t track, const char *name, size_t bytes)
+{
+	if (table->count == TRIGGERS_SERIES_MAX)
+		return NULL;
+	uint32_t place = table->used;
+	if (place == TRIGGERS_SERIES_MAX)
+		for (place = 0; table->place[place];)
+			place++;
+	return add_at(table, place, role, source, track, name, bytes);
+}
+
+struct triggers_series *triggers_table_add_at(struct triggers_table *table, uint32_t id,
+					      enum triggers_role role, uint32_t source, uint64_t track,
+					      const char *name, size_t bytes)
+{
+	uint32_t place = id & PLACE_MASK;
+	if (table->place[place] || id >> TRIGGERS_PLACE_BITS >= GENERATION_LIMIT)
+		return NULL;
+	table->generation[place] = id >> TRIGGERS_PLACE_BITS;
+	return add_at(table, place, role, source, track, name, bytes);
+}
+
+struct triggers_series *triggers_table_idle(struct triggers_table *table, int for_alarms)
+{
+	enum { LOOKED_AT = 64 };
+	struct triggers_series *idle = NULL;
+	for (int i = 0; i < LOOKED_AT; i++) {
+		struct triggers_series *series = table->place[table->hand];
+		table->hand = (table->hand + 1) % TRIGGERS_SERIES_MAX;
+		if (!series || series->is_open || (series->alarms && !for_alarms))
+			continue;
+		if (!idle || series->last_use < idle->last_use)
+			idle = series;
+	}
+	return idle;
+}
+
+void triggers_table_remove(struct triggers_table *table, struct triggers_series *series)
+{
+	uint32_t place = series->id & PLACE_MASK;
+	uint32_t *link = &table->bucket[series->bucket];
+	while (*link != place)
+		link = &table->place[*link]->next;
+	*link = series->next;
+	table->place[place] = NULL;
+	table->generation[place] = (table->generation[place] + 1) % GENERATION_LIMIT;
+	table->count--;
+	source_drop(table, series->source);
+	free(series);
+}
+
+void triggers_source_phase_begin(struct triggers_source *source, int64_t begin_ns)
+{
+	if (source->open_phases++ == 0)
+		source->phase_begin_ns = begin_ns;
+}
+
+void triggers_source_phase_end(struct triggers_source *source, int64_t begin_ns, int64_t end_ns, int was_open)
+{
+	if (was_open && source->open_phases && --source->open_phases == 0)
+		begin_ns = source->phase_begin_ns < begin_ns ? source->phase_begin_ns : begin_ns;
+	if (source->open_phases)
+		return;
+	struct triggers_interval *kept = &source->phase[source->n_phases % TRIGGERS_PHASES_KEPT];
+	kept->begin_ns = begin_ns;
+	kept->end_ns = end_ns;
+	source->n_phases++;
+	source->after_phase = 1;
+}
+
+static int64_t overlap(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_end)
+{
+	int64_t begin = a_begin > b_begin ? a_begin : b_begin;
+	int64_t end = a_end < b_end ? a_end : b_end;
+	return end > begin ? end - begin : 0;
+}
+
+int64_t triggers_source_excused(const struct triggers_source *source, int64_t from_ns, int64_t to_ns)
+{
+	uint32_t kept = source->n_phases < TRIGGERS_PHASES_KEPT ? source->n_phases : TRIGGERS_PHASES_KEPT;
+	int64_t excused = 0;
+	if (source->open_phases)
+		excused += overlap(from_ns, to_ns, source->phase_begin_ns, to_ns);
+	for (uint32_t i = 0; i < kept; i++)
+		excused += overlap(from_ns, to_ns, source->phase[i].begin_ns, source->phase[i].end_ns);
+	int64_t whole = to_ns > from_ns ? to_ns - from_ns : 0;
+	return excused < whole ? excused : whole;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "window_median.h"
+
+#include <string.h>
+
+void triggers_window_init(struct triggers_window *window, float *memory, unsigned capacity)
+{
+	window->capacity = (uint16_t)capacity;
+	window->ring = memory;
+	window->sorted = memory + capacity;
+	triggers_window_clear(window);
+}
+
+void triggers_window_clear(struct triggers_window *window)
+{
+	window->count = 0;
+	window->next = 0;
+	window->alarmed = 0;
+	memset(window->alarm_bits, 0, sizeof(window->alarm_bits));
+}
+
+/* The first place in sorted[0, count) whose value is not below `value`. */
+static unsigned lower_bound(const struct triggers_window *window, float value)
+{
+	unsigned low = 0, high = window->count;
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+		if (window->sorted[middle] < value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int alarm_get(const struct triggers_window *window, unsigned place)
+{
+	return (int)(window->alarm_bits[place / 64] >> (place % 64) & 1);
+}
+
+static void alarm_put(struct triggers_window *window, unsigned place, int alarm)
+{
+	uint64_t bit = UINT64_C(1) << (place % 64);
+	if (alarm)
+		window->alarm_bits[place / 64] |= bit;
+	else
+		window->alarm_bits[place / 64] &= ~bit;
+}
+
+void triggers_window_insert(struct triggers_window *window, float value, int alarm)
+{
+	float *sorted = window->sorted;
+	unsigned place = window->next;
+	unsigned to = lower_bound(window, value);
+	if (window->count == window->capacity) {
+		/* The oldest leaves its place; only what lies between the two places moves. */
+		unsigned from = lower_bound(window, window->ring[place]);
+		if (from < to) {
+			to--;
+			memmove(sorted + from, sorted + from + 1, (to - from) * sizeof(float));
+		} else {
+			memmove(sorted + to + 1, sorted + to, (from - to) * sizeof(float));
+		}
+		window->alarmed = (uint16_t)(window->alarmed - alarm_get(window, place));
+	} else {
+		memmove(sorted + to + 1, sorted + to, (window->count - to) * sizeof(float));
+		window->count++;
+	}
+	sorted[to] = value;
+	window->ring[place] = value;
+	alarm_put(window, place, alarm);
+	window->alarmed = (uint16_t)(window->alarmed + (alarm != 0));
+	window->next = (uint16_t)((place + 1) % window->capacity);
+}
+
+double triggers_window_median(const struct triggers_window *window)
+{
+	unsigned n = window->count;
+	if (!n)
+		return 0;
+	if (n % 2)
+		return (double)window->sorted[n / 2];
+	return ((double)window->sorted[n / 2 - 1] + (double)window->sorted[n / 2]) / 2;
+}
+
+double triggers_window_deviation(const struct triggers_window *window)
+{
+	int n = window->count, high = n / 2, low = high - 1;
+	double median = triggers_window_median(window), distance = 0;
+	for (int taken = 0; taken < (n + 1) / 2; taken++) {
+		double up = high < n ? (double)window->sorted[high] - median : -1;
+		double down = low >= 0 ? median - (double)window->sorted[low] : -1;
+		if (low < 0 || (high < n && up <= down)) {
+			distance = up;
+			high++;
+		} else {
+			distance = down;
+			low--;
+		}
+	}
+	return 1.4826 * distance;
+}
+
+int triggers_window_bimodal(const struct triggers_window *window)
+{
+	return window->alarmed >= 2 && window->alarmed * 20 > window->count;
+}
+
+double triggers_window_upper(const struct triggers_window *window)
+{
+	if (!window->alarmed)
+		return 0;
+	return (double)window->sorted[window->count - 1u - window->alarmed / 2u];
+}
+
+double triggers_window_longest_calm(const struct triggers_window *window)
+{
+	float longest = 0;
+	for (unsigned i = 0; i < window->count; i++)
+		if (window->ring[i] > longest && !alarm_get(window, i))
+			longest = window->ring[i];
+	double upper = triggers_window_bimodal(window) ? triggers_window_upper(window) : 0;
+	return upper > (double)longest ? upper : (double)longest;
+}
