@@ -173,23 +173,9 @@ int64_t clock_unix_offset_ns(const struct clock *clock)
 	return last->real_ns - last->mono_ns;
 }
 
-size_t clock_anchors(const struct clock *clock, uint32_t kind, struct drec_anchor *ret_anchors)
-{
-	for (size_t i = 0; i < clock->n_anchors; i++) {
-		ret_anchors[i] = clock->anchors[i];
-		if (kind == DREC_CLOCK_MONO)
-			ret_anchors[i].ticks = (uint64_t)clock->anchors[i].mono_ns;
-		else if (kind == DREC_CLOCK_UNIX)
-			ret_anchors[i].ticks = (uint64_t)clock->anchors[i].real_ns;
-	}
-	return clock->n_anchors;
-}
-
 void clock_give(const struct clock *clock, struct drec_reader *reader)
 {
-	struct drec_anchor anchors[CLOCK_ANCHORS_MAX];
-	size_t count = clock_anchors(clock, drec_reader_header(reader)->clock, anchors);
-	drec_reader_set_anchors(reader, anchors, count, clock->offset_ns);
+	drec_reader_set_anchors(reader, clock->anchors, clock->n_anchors, clock->offset_ns);
 }
 
 const char *clock_event_name(enum clock_event_kind kind)

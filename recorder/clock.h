@@ -55,11 +55,8 @@ int64_t clock_record_ns(const struct clock *clock);
 /* MONOTONIC to Unix ns as it is now: what an incident whose t0 is now uses. */
 int64_t clock_unix_offset_ns(const struct clock *clock);
 
-/* Hands the anchors, in the reader's own kind of ticks, to a reader of this boot. */
+/* Hands the anchors to a reader of this boot. Rings on MONOTONIC need and use none. */
 void clock_give(const struct clock *clock, struct drec_reader *reader);
-
-/* The anchors in the ticks of `kind` (enum drec_clock); room for CLOCK_ANCHORS_MAX. Returns how many. */
-size_t clock_anchors(const struct clock *clock, uint32_t kind, struct drec_anchor *ret_anchors);
 
 const char *clock_event_name(enum clock_event_kind kind);
 

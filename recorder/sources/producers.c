@@ -369,6 +369,34 @@ int producers_tick(struct producers *producers)
 	return result;
 }
 
+void producers_flush(struct producers *producers)
+{
+	for (size_t i = 0; i < producers->count;)
+		if (!bury(producers, i, INT64_MAX))
+			i++;
+}
+
+void producers_number_from(struct producers *producers, uint32_t next_source)
+{
+	if (next_source > producers->next_source)
+		producers->next_source = next_source;
+}
+
+uint32_t producers_next_number(const struct producers *producers)
+{
+	return producers->next_source;
+}
+
+int64_t producer_depth_ns(const struct producer *producer, int64_t mono_ns)
+{
+	uint64_t chunks = drec_reader_header(producer->reader)->n_chunks;
+	uint64_t tail = drec_reader_state(producer->reader)->tail;
+	if (tail <= 2 * chunks + 1)
+		return INT64_MAX;
+	int64_t since = tails_time(&producer->tails, tail - chunks);
+	return since > 0 ? mono_ns - since : INT64_MAX;
+}
+
 void producers_give_clock(struct producers *producers)
 {
 	for (size_t i = 0; i < producers->count; i++)

@@ -104,6 +104,16 @@ uint64_t producer_from(const struct producer *producer, const struct clock *cloc
  */
 const struct drec_open_info *producer_innermost(const struct producer *producer);
 
+/* Numbers below were given out by an earlier daemon of this store. */
+void producers_number_from(struct producers *producers, uint32_t next_source);
+uint32_t producers_next_number(const struct producers *producers);
+
+/* Removes every ring that is dead, read and not needed, without waiting. */
+void producers_flush(struct producers *producers);
+
+/* How far back the ring reaches at its present rate; INT64_MAX while nothing was overwritten. */
+int64_t producer_depth_ns(const struct producer *producer, int64_t mono_ns);
+
 struct producers_totals {
 	uint64_t events, bytes, lost, overwritten, corrupt_bytes;
 	uint64_t rings_seen, rings_refused, rings_removed, crashed;

@@ -33,3 +33,11 @@ uint64_t tails_from(const struct tails *tails, int64_t mono_ns)
 	}
 	return low > 0 ? tails->samples[low - 1].tail : 0;
 }
+
+int64_t tails_time(const struct tails *tails, uint64_t tail)
+{
+	for (size_t i = 1; i < tails->count; i++)
+		if (tails->samples[i].tail >= tail && tails->samples[i - 1].tail < tail)
+			return tails->samples[i].mono_ns;
+	return 0;
+}

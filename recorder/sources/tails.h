@@ -28,4 +28,7 @@ void tails_add(struct tails *tails, int64_t mono_ns, uint64_t tail);
 /* The pin's `from` for a time; 0 if it is older than all samples. */
 uint64_t tails_from(const struct tails *tails, int64_t mono_ns);
 
+/* When a tail of at least this was first seen; 0 if none was, or none below it. */
+int64_t tails_time(const struct tails *tails, uint64_t tail);
+
 #endif

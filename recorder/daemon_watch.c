@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trigger engine in the daemon. It speaks from inside observe and tick, while a ring is being read; what it
+ * says is put down and acted upon as soon as that call is over, so that nothing reads a ring from within the
+ * reading of it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon_inside.h"
+#include "log.h"
+
+enum { TOLD_MAX = 512 };
+
+static const int64_t SAME_NS = 50000000; /* the same anomaly seen again after a restart is this close */
+
+static struct daemon_told *tell(struct daemon *daemon)
+{
+	if (daemon->n_told == TOLD_MAX) {
+		daemon->told_dropped++;
+		return NULL;
+	}
+	struct daemon_told *told = &daemon->told[daemon->n_told++];
+	memset(told, 0, sizeof(*told));
+	return told;
+}
+
+static void on_firing(void *context, const struct triggers_firing *firing, enum triggers_gate gate)
+{
+	struct daemon_told *told = tell(context);
+	if (!told)
+		return;
+	told->what = TOLD_FIRING;
+	told->firing = *firing;
+	told->gate = gate;
+}
+
+static void on_progress(void *context, const struct triggers_firing *firing, int64_t now_ns)
+{
+	struct daemon_told *told = tell(context);
+	if (!told)
+		return;
+	told->what = TOLD_PROGRESS;
+	told->firing = *firing;
+	told->ns = now_ns;
+}
+
+static void on_suspicion(void *context, uint32_t series_id, uint32_t source, int64_t from_ns)
+{
+	struct daemon_told *told = tell(context);
+	if (!told)
+		return;
+	told->what = TOLD_SUSPICION;
+	told->series_id = series_id;
+	told->source = source;
+	told->ns = from_ns;
+}
+
+static void on_suspicion_end(void *context, uint32_t series_id, uint32_t source)
+{
+	struct daemon_told *told = tell(context);
+	if (!told)
+		return;
+	told->what = TOLD_SUSPICION_END;
+	told->series_id = series_id;
+	told->source = source;
+}
+
+static int set_option(void *context, const char *key, const char *value)
+{
+	struct daemon *daemon = context;
+	char error[256] = "";
+	int result = triggers_engine_set(daemon->engine, key, value, error, sizeof(error));
+	if (result < 0)
+		log_warnx("config.trigger", "%s = %s is not taken: %s", key, value, error);
+	return 0;
+}
+
+int daemon_watch_new(struct daemon *daemon, char *why, size_t why_room)
+{
+	const struct triggers_listener listener = {
+		.context = daemon,
+		.firing = on_firing,
+		.progress = on_progress,
+		.suspicion = on_suspicion,
+		.suspicion_end = on_suspicion_end,
+	};
+	daemon->told = calloc(TOLD_MAX, sizeof(*daemon->told));
+	int result = daemon->told ? triggers_engine_new(&listener, &daemon->engine) : -ENOMEM;
+	if (result == 0) {
+		config_each_option(daemon->config, set_option, daemon);
+		result = series_new(daemon->engine, daemon->config->series.text, daemon->config->series.count,
+				    &daemon->series);
+	}
+	if (result < 0)
+		snprintf(why, why_room, "the triggers cannot be set up: %s", strerror(-result));
+	return result;
+}
+
+/* "inside "load" for 1.2 s (thread main)" of what a ring's process hangs in; false if that is not known. */
+static bool describe_hang(const struct daemon *daemon, const struct producer *producer, char *out, size_t room)
+{
+	const struct drec_open_info *open = producer_innermost(producer);
+	struct drec_track_info track = {0};
+	char name[TRIGGERS_NAME_MAX] = "";
+	if (!open || !producer->intake)
+		return false;
+	intake_name(producer->intake, open->name, name, sizeof(name));
+	int64_t end_ns = producer->life == PRODUCER_ALIVE ? clock_record_ns(&daemon->clock)
+							   : producer->last_event_ns;
+	int64_t for_ns = end_ns - drec_reader_unix_ns(producer->reader, open->start);
+	if (for_ns < 0)
+		for_ns = 0;
+	if (drec_reader_track(producer->reader, open->thread_track, &track) < 0)
+		track.name_bytes = 0;
+	snprintf(out, room, "inside \"%s\" for %lld.%lld s (thread %.*s)", name, (long long)(for_ns / 1000000000),
+		 (long long)(for_ns / 100000000 % 10), track.name_bytes < 40 ? (int)track.name_bytes : 40,
+		 track.name_bytes ? track.name : "");
+	return true;
+}
+
+/* A stall's sentence gets what the process hangs in: it is why anybody reads it. */
+static void enrich(const struct daemon *daemon, struct triggers_firing *firing)
+{
+	const struct producer *producer = producers_find(daemon->producers, firing->source);
+	char hang[128];
+	if (strcmp(firing->trigger, "stall") != 0 || !producer || !describe_hang(daemon, producer, hang, sizeof(hang)))
+		return;
+	char was[TRIGGERS_TEXT_MAX];
+	memcpy(was, firing->evidence, sizeof(was));
+	size_t length = strnlen(was, sizeof(was) - 1);
+	while (length > 0 && was[length - 1] == '.')
+		length--;
+	const size_t most = TRIGGERS_TEXT_MAX - sizeof(hang) - 4;
+	snprintf(firing->evidence, sizeof(firing->evidence), "%.*s; %s", (int)(length < most ? length : most), was,
+		 hang);
+}
+
+/* From record time to the time of incidents. */
+static void shift(const struct daemon *daemon, struct triggers_firing *firing)
+{
+	int64_t by_ns = daemon_incident_shift(daemon);
+	firing->t0_ns += by_ns;
+	firing->until_ns += by_ns;
+	firing->detected_ns += by_ns;
+}
+
+static bool is_known(const struct daemon *daemon, const struct triggers_firing *firing)
+{
+	if (strcmp(firing->trigger, "manual") == 0)
+		return false;
+	for (size_t i = 0; i < daemon->n_known; i++) {
+		int64_t apart = daemon->known[i].t0_ns - firing->t0_ns;
+		if (strcmp(daemon->known[i].trigger, firing->trigger) == 0 && apart < SAME_NS && apart > -SAME_NS)
+			return true;
+	}
+	return false;
+}
+
+static void add_known(struct daemon *daemon, const char *trigger, int64_t t0_ns)
+{
+	if (daemon->n_known == DAEMON_KNOWN_MAX) {
+		memmove(daemon->known, daemon->known + 1, sizeof(daemon->known) - sizeof(daemon->known[0]));
+		daemon->n_known--;
+	}
+	struct daemon_known *known = &daemon->known[daemon->n_known++];
+	snprintf(known->trigger, sizeof(known->trigger), "%s", trigger);
+	known->t0_ns = t0_ns;
+}
+
+void daemon_watch_known(struct daemon *daemon)
+{
+	struct incidents_entry *entries;
+	size_t count;
+	if (incidents_store_list(daemon->store, &entries, &count) == 0) {
+		for (size_t i = count > DAEMON_KNOWN_MAX / 2 ? count - DAEMON_KNOWN_MAX / 2 : 0; i < count; i++)
+			if (entries[i].readable)
+				add_known(daemon, entries[i].trigger, entries[i].t0_ns);
+		free(entries);
+	}
+	for (size_t i = 0; i < producers_count(daemon->producers); i++) {
+		struct drec_pin pins[DREC_PINS_MAX];
+		if (drec_pins_read(producers_at(daemon->producers, i)->reader, pins) < 0)
+			continue;
+		for (size_t j = 0; j < DREC_PINS_MAX; j++) {
+			if (!pins[j].active || memcmp(pins[j].store, incidents_store_id(daemon->store), 16) != 0)
+				continue;
+			char trigger[sizeof(pins[j].trigger) + 1] = "";
+			memcpy(trigger, pins[j].trigger, sizeof(pins[j].trigger));
+			add_known(daemon, trigger, pins[j].t0_ns);
+		}
+	}
+}
+
+static void note_suppressed(struct daemon *daemon, const struct daemon_told *told)
+{
+	const struct triggers_firing *firing = &told->firing;
+	if (daemon->n_suppressed == DAEMON_SUPPRESSED_MAX) {
+		memmove(daemon->suppressed, daemon->suppressed + 1,
+			sizeof(daemon->suppressed) - sizeof(daemon->suppressed[0]));
+		daemon->n_suppressed--;
+	}
+	struct daemon_suppressed *entry = &daemon->suppressed[daemon->n_suppressed++];
+	entry->at_ns = firing->detected_ns;
+	entry->severity = firing->severity;
+	entry->gate = told->gate;
+	memcpy(entry->trigger, firing->trigger, sizeof(entry->trigger));
+	memcpy(entry->series, firing->series, sizeof(entry->series));
+	log_info("trigger.suppressed", "%s of \"%s\" made no incident: %s; %s", firing->trigger, firing->series,
+		 firing->shadow ? "recorded only" : triggers_gate_name(told->gate), firing->evidence);
+}
+
+static void open_incident(struct daemon *daemon, const struct triggers_firing *firing)
+{
+	char id[INCIDENTS_ID_TEXT] = "";
+	bool manual = strcmp(firing->trigger, "manual") == 0;
+	if (is_known(daemon, firing)) {
+		log_info("incident.known", "%s at the same time is an incident already", firing->trigger);
+		return;
+	}
+	int result = manual && daemon->manual_last_ns > 0
+			     ? incidents_manual(daemon->incidents, firing, daemon->manual_last_ns, id)
+			     : incidents_firing(daemon->incidents, firing, id);
+	if (result < 0) {
+		log_warnx("incident.refused", "%s: %s; %s", firing->trigger, strerror(-result), firing->evidence);
+		return;
+	}
+	add_known(daemon, firing->trigger, firing->t0_ns);
+	if (manual)
+		snprintf(daemon->manual_id, sizeof(daemon->manual_id), "%s", id);
+	log_record("incident.opened", "%.8s %s %s: %s", id, triggers_severity_name(firing->severity),
+		   firing->trigger, firing->evidence);
+	daemon->save_soon = true;
+}
+
+static void act_on_firing(struct daemon *daemon, struct daemon_told *told)
+{
+	struct triggers_firing *firing = &told->firing;
+	enrich(daemon, firing);
+	shift(daemon, firing);
+	if (strcmp(firing->trigger, "manual") == 0)
+		daemon->manual_gate = told->gate;
+	if ((unsigned)told->gate < TRIGGERS_GATE_LIMIT)
+		daemon->gated[told->gate]++;
+	if (told->gate == TRIGGERS_PASSED && !firing->shadow) {
+		open_incident(daemon, firing);
+	} else if (told->gate == TRIGGERS_COALESCED && !firing->shadow) {
+		if (is_known(daemon, firing))
+			return;
+		int result = incidents_join(daemon->incidents, firing);
+		if (result == -ENOENT)
+			open_incident(daemon, firing);
+	} else {
+		note_suppressed(daemon, told);
+	}
+}
+
+void daemon_watch_act(struct daemon *daemon)
+{
+	/* Acting may let the engine speak again (settled): those words are appended and acted upon as well. */
+	for (size_t i = 0; i < daemon->n_told; i++) {
+		struct daemon_told told = daemon->told[i];
+		switch (told.what) {
+		case TOLD_FIRING:
+			act_on_firing(daemon, &told);
+			break;
+		case TOLD_PROGRESS:
+			shift(daemon, &told.firing);
+			incidents_progress(daemon->incidents, &told.firing, told.ns + daemon_incident_shift(daemon));
+			break;
+		case TOLD_SUSPICION:
+			incidents_suspicion(daemon->incidents, told.series_id, told.source,
+					    told.ns + daemon_incident_shift(daemon));
+			break;
+		case TOLD_SUSPICION_END:
+			incidents_suspicion_end(daemon->incidents, told.series_id, told.source);
+			break;
+		}
+	}
+	daemon->n_told = 0;
+}
+
+void daemon_watch_tick(struct daemon *daemon)
+{
+	triggers_engine_tick(daemon->engine, clock_record_ns(&daemon->clock));
+	daemon_watch_act(daemon);
+}
+
+void daemon_watch_crash(struct daemon *daemon, const struct producer *producer, const char *evidence)
+{
+	char text[TRIGGERS_TEXT_MAX], hang[128] = "";
+	bool hung = describe_hang(daemon, producer, hang, sizeof(hang));
+	snprintf(text, sizeof(text), "%.110s%s%s", evidence, hung ? "; " : "", hung ? hang : "");
+	int64_t now_ns = clock_record_ns(&daemon->clock);
+	int64_t last_ns = producer->last_event_ns > 0 ? producer->last_event_ns : now_ns;
+	triggers_engine_crash(daemon->engine, producer->source, producer->rank, last_ns, now_ns, text);
+	daemon_watch_act(daemon);
+}
+
+int daemon_trigger(struct daemon *daemon, int64_t last_ns, const char *reason, char *ret_id, size_t id_room,
+		   const char **ret_gate)
+{
+	int64_t now_ns = clock_record_ns(&daemon->clock);
+	uint32_t source = 0, rank = UINT32_MAX;
+	if (producers_count(daemon->producers) > 0) {
+		source = producers_at(daemon->producers, 0)->source;
+		rank = producers_at(daemon->producers, 0)->rank;
+	}
+	daemon->manual_last_ns = last_ns;
+	daemon->manual_id[0] = 0;
+	daemon->manual_gate = TRIGGERS_GATE_LIMIT;
+	triggers_engine_manual(daemon->engine, source, rank, now_ns, now_ns, reason);
+	daemon_watch_act(daemon);
+	daemon->manual_last_ns = 0;
+	if (!daemon->manual_id[0]) {
+		*ret_gate = daemon->manual_gate == TRIGGERS_PASSED ? "store" : triggers_gate_name(daemon->manual_gate);
+		return -EBUSY;
+	}
+	snprintf(ret_id, id_room, "%s", daemon->manual_id);
+	return 0;
+}
