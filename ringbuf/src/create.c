@@ -243,7 +243,7 @@ static void read_hex16(uint8_t out[16], const char *path)
 				 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
 		if (value == 16)
 			continue;
-		out[digits / 2] = (uint8_t)(out[digits / 2] << 4 | value);
+		out[digits / 2] = (uint8_t)((unsigned)out[digits / 2] << 4 | value);
 		digits++;
 	}
 }
