@@ -1,29 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# layout.sh SOURCE: what include folders cannot enforce. No "../" includes, an SPDX line in every file of ours.
+# layout.sh SOURCE: what include folders cannot enforce. No "../" includes, no includes of a higher floor, an SPDX line
+# in every file of ours, scripts that can be run.
 set -u
 cd "$1" || exit 1
 bad=0
 
-say() {
-	printf '%s\n' "$1" >&2
-	bad=1
+# Tells of each file named on stdin.
+refuse() {
+	local file
+	while IFS= read -r file; do
+		printf '%s: %s\n' "$file" "$1" >&2
+		bad=1
+	done
 }
 
-files=$(find ringbuf reducer triggers recorder tests -name '*.[ch]' | sort)
-[ -n "$files" ] || say 'no source file was found'
-for file in $files; do
-	grep -q '#include "\.\./' "$file" && say "$file: includes by ../"
-	head -n 1 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || say "$file: has no SPDX line"
-done
-for file in $(find deploy tests .ci -name '*.sh' -o -path .ci/run | sort); do
-	head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || say "$file: has no SPDX line"
-	[ -x "$file" ] || say "$file: is not executable"
-done
-for file in ringbuf/include/driverec/*.h ringbuf/src/*.[ch]; do
-	grep -Eq '#include ["<](reducer|triggers|recorder)/' "$file" && say "$file: includes a higher floor"
-done
-for file in triggers/include/triggers/*.h triggers/src/*.[ch]; do
-	grep -Eq '#include ["<](reducer|recorder)/' "$file" && say "$file: includes the reducer or the recorder"
+mapfile -t sources < <(find ringbuf reducer triggers recorder tests -name '*.[ch]' | sort)
+mapfile -t scripts < <(find deploy tests -name '*.sh' | sort; printf '.ci/run\n')
+[ "${#sources[@]}" -gt 0 ] || refuse 'no source file was found' <<<"$1"
+
+refuse 'includes by ../' < <(grep -l '#include "\.\./' "${sources[@]}")
+refuse 'has no SPDX line' < <(grep -L 'SPDX-License-Identifier: Apache-2.0' "${sources[@]}" "${scripts[@]}")
+refuse 'includes a higher floor' < <(grep -lE '#include ["<](reducer|triggers|recorder)/' -r ringbuf)
+refuse 'includes the triggers or the recorder' < <(grep -lE '#include ["<](triggers|recorder)/' -r reducer)
+refuse 'includes the reducer or the recorder' < <(grep -lE '#include ["<](reducer|recorder)/' -r triggers)
+for script in "${scripts[@]}"; do
+	[ -x "$script" ] || refuse 'cannot be run' <<<"$script"
 done
 exit "$bad"

@@ -28,7 +28,7 @@ quietly() {
 quietly "$cmake" -S "$source" -B "$folder/build" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Release \
 	-DDRIVEREC_PRODUCER_ONLY=ON -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX="$prefix" \
 	-DCMAKE_INSTALL_LIBDIR="$prefix/lib"
-quietly "$cmake" --build "$folder/build" --parallel 2
+quietly "$cmake" --build "$folder/build" --parallel 2 --target libdriverec libdriverec_static
 quietly "$cmake" --install "$folder/build"
 
 library=$prefix/lib/libdriverec.so
