@@ -3,8 +3,16 @@
 #include "command.h"
 
 extern const struct command command_config;
+extern const struct command command_incidents;
+extern const struct command command_show;
+extern const struct command command_keep;
+extern const struct command command_delete;
 
 const struct command *const commands[] = {
 	&command_config,
+	&command_incidents,
+	&command_show,
+	&command_keep,
+	&command_delete,
 	NULL,
 };

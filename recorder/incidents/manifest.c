@@ -409,11 +409,22 @@ int incident_manifest_resolve(struct incidents_store *store, const char *folder,
 	return r;
 }
 
+static void class_verdict(const cJSON *json, enum incident_class which, char *ret_text, size_t room)
+{
+	const cJSON *coverage = cJSON_GetObjectItemCaseSensitive(json, "coverage");
+
+	json_text(cJSON_GetObjectItemCaseSensitive(coverage, incident_class_name(which)), "verdict", ret_text, room);
+}
+
 void incident_manifest_entry(const cJSON *json, struct incidents_entry *ret_entry)
 {
-	struct triggers_firing head;
+	const cJSON *firings = cJSON_GetObjectItemCaseSensitive(json, "firings");
+	struct triggers_firing head, first;
 
 	json_read_firing(json, &head);
+	json_read_firing(cJSON_GetArrayItem(firings, 0), &first);
+	class_verdict(json, INCIDENT_HOST_SPANS, ret_entry->host_spans, sizeof(ret_entry->host_spans));
+	class_verdict(json, INCIDENT_DEVICE_EVENTS, ret_entry->device_events, sizeof(ret_entry->device_events));
 	json_text(json, "id", ret_entry->id, sizeof(ret_entry->id));
 	json_text(json, "job", ret_entry->job, sizeof(ret_entry->job));
 	json_text(json, "verdict", ret_entry->verdict, sizeof(ret_entry->verdict));
@@ -423,6 +434,10 @@ void incident_manifest_entry(const cJSON *json, struct incidents_entry *ret_entr
 	ret_entry->t0_ns = head.t0_ns;
 	ret_entry->detected_ns = head.detected_ns;
 	ret_entry->resolved_ns = json_ns(json, "resolved_ns", 0);
+	if (ret_entry->resolved_ns)
+		ret_entry->lasted_ns = ret_entry->resolved_ns - head.t0_ns;
+	else
+		ret_entry->lasted_ns = (head.ongoing ? head.detected_ns : first.until_ns) - head.t0_ns;
 	ret_entry->step = head.step;
 	ret_entry->rank = head.rank;
 	ret_entry->ongoing = head.ongoing;

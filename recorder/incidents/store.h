@@ -39,10 +39,12 @@ struct incidents_entry {
 	char id[INCIDENTS_ID_TEXT];
 	char trigger[TRIGGERS_NAME_MAX];
 	char job[DREC_TEXT_MAX];
-	char verdict[16];                  /* "complete", "partial" */
+	char verdict[16];                  /* of the whole: "complete", "partial" */
+	char host_spans[16], device_events[16]; /* of these classes: "complete", "partial", "none" */
 	char sentence[512];                /* the first sentence of the report */
 	enum triggers_severity severity;
 	int64_t t0_ns, detected_ns, resolved_ns; /* resolved 0 = not (yet) */
+	int64_t lasted_ns;                 /* the anomaly, as far as it is known */
 	int64_t step;
 	uint32_t rank;
 	bool ongoing, kept;
