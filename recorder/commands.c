@@ -3,6 +3,7 @@
 #include "command.h"
 
 extern const struct command command_config;
+extern const struct command command_replay;
 extern const struct command command_incidents;
 extern const struct command command_show;
 extern const struct command command_keep;
@@ -10,6 +11,7 @@ extern const struct command command_delete;
 
 const struct command *const commands[] = {
 	&command_config,
+	&command_replay,
 	&command_incidents,
 	&command_show,
 	&command_keep,

@@ -10,7 +10,7 @@
  *           Eight high values in a row within 5 % of each other are a new level: the window begins again
  *           from them. Where more than 5 % of the window is high the series has two levels by nature
  *           (gradient accumulation, logging every k steps): a value then must exceed the upper one as well.
- *           A span (not a step) must also be slower by 1 ms and exceed 1.5 times the longest calm one in the
+ *           A span (not a step) must also be slower by 5 ms and exceed 1.5 times the longest calm one in the
  *           window: operators vary with their shapes, steps do not. t0 = the span's begin.
  * State     80 bytes a series, beside its window (8 bytes a value, shared by all modules).
  * Cost      a comparison for usual values; for high ones a walk of W/2 for the MAD, about 100 ns.

@@ -20,7 +20,7 @@
 	    "share above the median below which nothing is said, however steady the series") \
 	ROW(SPIKE_SIGMA, "latency_spike.sigma", "x", "6", 1, 100, \
 	    "deviations (1.4826 x MAD) above the median below which nothing is said") \
-	ROW(SPIKE_SPAN_MIN, "latency_spike.span_min", "s", "1 ms", 0, 3600, \
+	ROW(SPIKE_SPAN_MIN, "latency_spike.span_min", "s", "5 ms", 0, 3600, \
 	    "a span (not a step) must be slower by at least this much") \
 	ROW(STALL_FACTOR, "stall.factor", "x", "3", 1.05, 1000, \
 	    "times the running median after which an open step is stalled") \

@@ -29,7 +29,4 @@ struct triggers_rules {
 /* Adds one; an empty text removes all. -EINVAL with a plain sentence. */
 int triggers_rules_add(struct triggers_rules *rules, const char *text, char *error, size_t error_room);
 
-/* Whether `text` is matched whole by `pattern`, in which * stands for any number of characters. */
-int triggers_pattern_match(const char *pattern, const char *text);
-
 #endif

@@ -183,4 +183,7 @@ int64_t triggers_engine_step_ns(const struct triggers_engine *engine, uint32_t s
 int64_t triggers_engine_save(const struct triggers_engine *engine, void *out, size_t room);
 int triggers_engine_restore(struct triggers_engine *engine, const void *bytes, size_t count);
 
+/* Whether `text` is matched whole by `pattern`, in which * stands for any number of characters. */
+int triggers_pattern_match(const char *pattern, const char *text);
+
 #endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Chrome trace through the triggers. Events of a file are in no order, so its spans are kept (40 bytes
+ * each) and fed by their ends: a span is known once it is over, as it is live.
+ *
+ * Steps: spans whose name matches a pattern (ProfilerStep#7); where there are none, the spans of a track that
+ * carry the same `step` in their args make one step. Where no track has enough steps to learn from, every
+ * name that is frequent on a track is a series that may fire.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <reducer/chrome.h>
+
+#include "replay.h"
+
+enum {
+	SPANS_MAX = 1 << 26,
+	NAMES_MAX = 1 << 20,
+	PATTERNS_USUAL = 4,
+	STEPS_ENOUGH = 24, /* warm-up and a few to judge */
+	FREQUENT = 32
+};
+
+static const char *const usual_steps[PATTERNS_USUAL] = {"ProfilerStep#*", "step", "train_step", "train #*"};
+
+struct span {
+	int64_t start_ns, duration_ns;
+	int64_t step; /* INT64_MIN = none */
+	uint32_t track, name;
+	int64_t sample;
+};
+
+/* Texts numbered in the order they were first seen. */
+struct names {
+	char **text;
+	uint32_t count, room;
+	uint32_t *bucket; /* index + 1 */
+	uint32_t buckets; /* a power of two, more than 2 x count */
+};
+
+/* What one name on one track is: counted, then made a series. */
+struct row {
+	uint32_t track, name;
+	uint32_t count;
+	uint32_t series;
+	int64_t samples;
+};
+
+struct rows {
+	struct row *row;
+	uint32_t count, buckets; /* open addressing; name UINT32_MAX = free */
+};
+
+struct trace {
+	struct replay *replay;
+	struct names tracks, names;
+	struct rows rows;
+	struct span *span;
+	size_t count, room;
+	uint32_t step_name;
+	bool has_step_args, has_named_steps;
+};
+
+static uint32_t hash_text(const char *text, size_t bytes)
+{
+	uint32_t hash = 0x811c9dc5u;
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 0x01000193u;
+	return hash ^ hash >> 15;
+}
+
+static int names_grow(struct names *names)
+{
+	uint32_t buckets = names->buckets ? 2 * names->buckets : 1024;
+	char **text = realloc(names->text, buckets / 2 * sizeof(*text));
+	if (!text)
+		return -ENOMEM;
+	names->text = text;
+	names->room = buckets / 2;
+	uint32_t *bucket = calloc(buckets, sizeof(*bucket));
+	if (!bucket)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < names->count; i++) {
+		uint32_t at = hash_text(text[i], strlen(text[i])) & (buckets - 1);
+		while (bucket[at])
+			at = (at + 1) & (buckets - 1);
+		bucket[at] = i + 1;
+	}
+	free(names->bucket);
+	names->bucket = bucket;
+	names->buckets = buckets;
+	return 0;
+}
+
+/* The number of a text of at most 255 bytes (longer ones are cut), or -errno. */
+static int64_t names_number(struct names *names, const char *text, size_t bytes)
+{
+	bytes = bytes > 255 ? 255 : bytes;
+	bytes = strnlen(text, bytes);
+	if (names->count == names->room) {
+		int result = names->count == NAMES_MAX ? -E2BIG : names_grow(names);
+		if (result)
+			return result;
+	}
+	uint32_t at = hash_text(text, bytes) & (names->buckets - 1);
+	for (; names->bucket[at]; at = (at + 1) & (names->buckets - 1)) {
+		const char *known = names->text[names->bucket[at] - 1];
+		if (!strncmp(known, text, bytes) && !known[bytes])
+			return names->bucket[at] - 1;
+	}
+	char *copy = strndup(text, bytes);
+	if (!copy)
+		return -ENOMEM;
+	names->text[names->count] = copy;
+	names->bucket[at] = ++names->count;
+	return names->count - 1;
+}
+
+static void names_free(struct names *names)
+{
+	for (uint32_t i = 0; i < names->count; i++)
+		free(names->text[i]);
+	free(names->text);
+	free(names->bucket);
+}
+
+static struct row *rows_place(const struct rows *rows, uint32_t track, uint32_t name)
+{
+	uint32_t at = (track * 0x9e3779b1u ^ name * 0x85ebca6bu) >> 7 & (rows->buckets - 1);
+	while (rows->row[at].name != UINT32_MAX &&
+	       (rows->row[at].name != name || rows->row[at].track != track))
+		at = (at + 1) & (rows->buckets - 1);
+	return &rows->row[at];
+}
+
+static int rows_grow(struct rows *rows)
+{
+	struct rows larger = {.count = rows->count, .buckets = rows->buckets ? 2 * rows->buckets : 4096};
+	larger.row = malloc(larger.buckets * sizeof(*larger.row));
+	if (!larger.row)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < larger.buckets; i++)
+		larger.row[i] = (struct row){.name = UINT32_MAX, .series = TRIGGERS_SERIES_NONE};
+	for (uint32_t i = 0; i < rows->buckets; i++)
+		if (rows->row[i].name != UINT32_MAX)
+			*rows_place(&larger, rows->row[i].track, rows->row[i].name) = rows->row[i];
+	free(rows->row);
+	*rows = larger;
+	return 0;
+}
+
+static struct row *rows_take(struct rows *rows, uint32_t track, uint32_t name)
+{
+	if (2 * rows->count >= rows->buckets && rows_grow(rows))
+		return NULL;
+	struct row *row = rows_place(rows, track, name);
+	if (row->name == UINT32_MAX) {
+		row->track = track;
+		row->name = name;
+		rows->count++;
+	}
+	return row;
+}
+
+/* A whole number at the end of a name, or INT64_MIN. */
+static int64_t trailing_number(const char *text)
+{
+	size_t bytes = strlen(text), from = bytes;
+	int64_t number;
+	while (from && text[from - 1] >= '0' && text[from - 1] <= '9')
+		from--;
+	return from < bytes && !replay_decimal(text + from, 0, &number) ? number : INT64_MIN;
+}
+
+/* "step" or "step_num" among the args as written: {"step": 16, …}. */
+static int64_t step_of_args(struct reducer_text args)
+{
+	static const char *const keys[] = {"\"step\"", "\"step_num\""};
+	char number[24];
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && args.data; i++) {
+		const char *at = memmem(args.data, args.bytes, keys[i], strlen(keys[i])),
+			   *end = args.data + args.bytes;
+		if (!at)
+			continue;
+		size_t used = 0;
+		for (at += strlen(keys[i]); at < end && strchr(" :\"\t\n\r", *at); at++)
+			;
+		for (; at < end && *at >= '0' && *at <= '9' && used < sizeof(number) - 1; at++)
+			number[used++] = *at;
+		number[used] = 0;
+		int64_t step;
+		if (used && !replay_decimal(number, 0, &step))
+			return step;
+	}
+	return INT64_MIN;
+}
+
+static bool is_step(const struct trace *trace, const char *name)
+{
+	const struct option_texts *given = &trace->replay->settings->step;
+	for (int i = 0; i < given->count; i++)
+		if (triggers_pattern_match(given->text[i], name))
+			return true;
+	for (int i = 0; i < PATTERNS_USUAL && !given->count; i++)
+		if (triggers_pattern_match(usual_steps[i], name))
+			return true;
+	return false;
+}
+
+static int append(struct trace *trace, struct span span)
+{
+	if (trace->count == trace->room) {
+		size_t room = trace->room ? 2 * trace->room : 4096;
+		struct span *larger = room > SPANS_MAX ? NULL : realloc(trace->span, room * sizeof(*larger));
+		if (!larger)
+			return room > SPANS_MAX ? -E2BIG : -ENOMEM;
+		trace->span = larger;
+		trace->room = room;
+	}
+	trace->span[trace->count++] = span;
+	return 0;
+}
+
+static int on_event(void *context, const struct reducer_event *event)
+{
+	struct trace *trace = context;
+	char place[256];
+	if (event->kind != DREC_SPAN || !event->has_time || !event->has_duration || event->duration_ns < 0)
+		return 0;
+	int bytes = snprintf(place, sizeof(place), "%.*s/%.*s",
+			     (int)(event->group.bytes < 96 ? event->group.bytes : 96),
+			     event->group.bytes ? event->group.data : "",
+			     (int)(event->track.bytes < 96 ? event->track.bytes : 96),
+			     event->track.bytes ? event->track.data : "");
+	int64_t track = names_number(&trace->tracks, place, (size_t)bytes);
+	int64_t name =
+		names_number(&trace->names, event->name.bytes ? event->name.data : "", event->name.bytes);
+	if (track < 0 || name < 0)
+		return (int)(track < 0 ? track : name);
+	struct span span = {.start_ns = event->start_ns,
+			    .duration_ns = event->duration_ns,
+			    .step = step_of_args(event->args),
+			    .track = (uint32_t)track,
+			    .name = (uint32_t)name};
+	const char *text = trace->names.text[name];
+	if (is_step(trace, text)) {
+		trace->has_named_steps = true;
+		if (span.step == INT64_MIN)
+			span.step = trailing_number(text);
+		span.name = trace->step_name;
+	} else if (span.step != INT64_MIN) {
+		trace->has_step_args = true;
+	}
+	struct row *row = rows_take(&trace->rows, span.track, span.name);
+	if (!row)
+		return -ENOMEM;
+	row->count++;
+	return append(trace, span);
+}
+
+static int by_track_and_step(const void *a_, const void *b_)
+{
+	const struct span *a = a_, *b = b_;
+	if (a->track != b->track)
+		return a->track < b->track ? -1 : 1;
+	return a->step < b->step ? -1 : a->step > b->step;
+}
+
+static int by_end(const void *a_, const void *b_)
+{
+	const struct span *a = a_, *b = b_;
+	int64_t a_end = a->start_ns + a->duration_ns, b_end = b->start_ns + b->duration_ns;
+	if (a_end != b_end)
+		return a_end < b_end ? -1 : 1;
+	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+/* Adds one step a track and step number, from the first begin to the last end of its spans. */
+static int make_steps(struct trace *trace)
+{
+	size_t spans = trace->count;
+	qsort(trace->span, spans, sizeof(*trace->span), by_track_and_step);
+	for (size_t i = 0, next; i < spans; i = next) {
+		struct span step = trace->span[i];
+		int64_t end_ns = step.start_ns + step.duration_ns;
+		for (next = i; next < spans && !by_track_and_step(&trace->span[i], &trace->span[next]);
+		     next++) {
+			const struct span *span = &trace->span[next];
+			if (span->start_ns < step.start_ns)
+				step.start_ns = span->start_ns;
+			if (span->start_ns + span->duration_ns > end_ns)
+				end_ns = span->start_ns + span->duration_ns;
+		}
+		if (step.step == INT64_MIN)
+			continue;
+		step.duration_ns = end_ns - step.start_ns;
+		step.name = trace->step_name;
+		struct row *row = rows_take(&trace->rows, step.track, step.name);
+		int result = row ? append(trace, step) : -ENOMEM;
+		if (result)
+			return result;
+		row->count++;
+	}
+	return 0;
+}
+
+static void make_series(struct trace *trace)
+{
+	bool enough = false;
+	for (uint32_t i = 0; i < trace->rows.buckets; i++)
+		enough |= trace->rows.row[i].name == trace->step_name &&
+			  trace->rows.row[i].count >= STEPS_ENOUGH;
+	for (uint32_t i = 0; i < trace->rows.buckets; i++) {
+		struct row *row = &trace->rows.row[i];
+		bool step = row->name == trace->step_name;
+		if (row->name == UINT32_MAX || (!step && (enough || row->count < FREQUENT)))
+			continue;
+		/* Every track is a source: its first steps are its own. */
+		struct triggers_series_key key = {.role = step ? TRIGGERS_STEP : TRIGGERS_SPAN,
+						  .source = row->track,
+						  .rank = UINT32_MAX,
+						  .track = row->track,
+						  .name = trace->names.text[row->name],
+						  .alarms = 1};
+		row->series = triggers_engine_series(trace->replay->engine, &key);
+	}
+}
+
+static void feed(struct trace *trace)
+{
+	struct replay *replay = trace->replay;
+	qsort(trace->span, trace->count, sizeof(*trace->span), by_end);
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct span *span = &trace->span[i];
+		struct row *row = rows_place(&trace->rows, span->track, span->name);
+		if (row->series == TRIGGERS_SERIES_NONE)
+			continue;
+		struct triggers_sample sample = {.start_ns = span->start_ns,
+						 .duration_ns = span->duration_ns,
+						 .step = span->step == INT64_MIN ? -1 : span->step,
+						 .sample = row->samples++};
+		replay_advance(replay, span->start_ns + span->duration_ns);
+		triggers_engine_observe(replay->engine, row->series, &sample);
+		replay->samples++;
+		replay->steps += span->name == trace->step_name;
+	}
+	if (!trace->count)
+		return;
+	int64_t first_ns = trace->span[0].start_ns;
+	for (size_t i = 0; i < trace->count; i++)
+		if (trace->span[i].start_ns < first_ns)
+			first_ns = trace->span[i].start_ns;
+	const struct span *last = &trace->span[trace->count - 1];
+	replay->job_ns += last->start_ns + last->duration_ns - first_ns;
+}
+
+static int read_trace(struct trace *trace, const char *path, char *error, size_t error_room)
+{
+	struct reducer_read_report report;
+	struct reducer_problem problem = {0};
+	struct reducer_sink sink = {.context = trace, .event = on_event};
+	struct reducer_input *input;
+	int result = reducer_input_open(path, &input, &problem);
+	if (result) {
+		snprintf(error, error_room, "%.200s: %s", path,
+			 problem.what[0] ? problem.what : strerror(-result));
+		return result;
+	}
+	result = reducer_chrome_read(input, &sink, NULL, &report);
+	if (result)
+		snprintf(error, error_room, "%.200s: %s", path,
+			 report.n_problems ? report.problem[report.n_problems - 1].what : strerror(-result));
+	reducer_input_free(input);
+	return result;
+}
+
+int replay_trace(struct replay *replay, const char *path, char *error, size_t error_room)
+{
+	struct trace trace = {.replay = replay};
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	int64_t step_name = names_number(&trace.names, "step", 4);
+	int result = step_name < 0 ? (int)step_name : 0;
+	if (!result) {
+		trace.step_name = (uint32_t)step_name;
+		result = read_trace(&trace, path, error, error_room);
+	}
+	if (!result)
+		result = replay_begin(replay, name, error, error_room);
+	if (!result) {
+		if (!trace.has_named_steps && trace.has_step_args)
+			result = make_steps(&trace);
+		if (result)
+			snprintf(error, error_room, "%.200s: %s", path, strerror(-result));
+		else {
+			make_series(&trace);
+			feed(&trace);
+		}
+		replay_end(replay);
+	}
+	free(trace.span);
+	free(trace.rows.row);
+	names_free(&trace.names);
+	names_free(&trace.tracks);
+	return result;
+}
