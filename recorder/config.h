@@ -197,8 +197,9 @@ void config_each(const struct config *config,
 		 void (*each)(void *context, const struct config_setting *setting), void *context);
 
 /*
- * The settings of the trigger engine, as triggers_engine_set() takes them: "triggers.stall.factor" comes as
- * "stall.factor", "gates.cooldown" as "gates.cooldown". Stops at the first negative result and returns it.
+ * The settings that the trigger engine knows, as triggers_engine_set() takes them: "triggers.stall.factor"
+ * comes as "stall.factor", "gates.cooldown" as it is; triggers.threshold is config->thresholds. Stops at the
+ * first negative result and returns it.
  */
 int config_each_option(const struct config *config,
 		       int (*each)(void *context, const char *key, const char *value), void *context);

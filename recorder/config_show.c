@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include <triggers/triggers.h>
+
 #include "config_table.h"
 
 void config_each(const struct config *config,
@@ -28,6 +30,14 @@ void config_each(const struct config *config,
 	}
 }
 
+static bool engine_knows(const char *key)
+{
+	for (const struct triggers_option *option = triggers_options(); option->key; option++)
+		if (strcmp(option->key, key) == 0)
+			return true;
+	return false;
+}
+
 int config_each_option(const struct config *config,
 		       int (*each)(void *context, const char *key, const char *value), void *context)
 {
@@ -39,6 +49,8 @@ int config_each_option(const struct config *config,
 		const char *key = row->key;
 		if (strncmp(key, prefix, strlen(prefix)) == 0)
 			key += strlen(prefix);
+		if (!engine_knows(key))
+			continue;
 		int result = each(context, key, config->values[i].text);
 		if (result < 0)
 			return result;

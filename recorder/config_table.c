@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every setting: name, kind (unit), where it goes, bounds, default, help. The order is that of the file.
+ * Those of the trigger engine are held against its own table by tests/recorder/test_config_triggers.c.
  * docs/configuration.md is held against this table by tests/recorder/test_config.c.
  */
 #include "config_table.h"
@@ -15,6 +16,7 @@
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
 #define PPM    ((int64_t)1000000)
+#define MILLI  ((int64_t)1000)
 
 #define FIELD(field) offsetof(struct config, field)
 
@@ -87,19 +89,29 @@ const struct config_row config_rows[] = {
 	    "how often host counters are read"),
 	ROW("host.device_counters", BOOL, host.device_counters, 0, 0, "true", "read device counters too"),
 
-	ENGINE("triggers.stall.factor", RATIO, PPM, 1000 * PPM, "3",
-	       "an open step is late after so many medians"),
-	ENGINE("triggers.stall.min", DURATION, MS, DAY, "\"1 s\"", "and never before"),
-	ENGINE("triggers.stall.first_step_max", DURATION, SECOND, 30 * DAY, "\"30 min\"",
-	       "deadline while none is learned (the first step compiles)"),
-	ENGINE("triggers.stall.suspect_at", RATIO, PPM, 1000 * PPM, "1.2",
-	       "from where on the beginning is kept"),
+	ENGINE("triggers.stall.factor", RATIO, 1050 * MILLI, 1000 * PPM, "3",
+	       "times the running median after which an open step is stalled"),
+	ENGINE("triggers.stall.min", DURATION, MS, DAY, "\"1 s\"",
+	       "nothing that lasts less than this is a stall"),
+	ENGINE("triggers.stall.first_step_max", DURATION, SECOND, 7 * DAY, "\"30 min\"",
+	       "how long a first or compiling step, or one without a learned usual length, may take"),
+	ENGINE("triggers.stall.suspect_at", RATIO, 1010 * MILLI, 100 * PPM, "1.2",
+	       "times the running median after which the beginning is kept in case it becomes a stall"),
 	ENGINE("triggers.device_idle.below", PERCENT, 0, PPM, "\"5 %\"", "a device this busy is idle"),
 	ENGINE("triggers.device_idle.for", AMOUNT, MS, DAY, "\"2 steps\"", "idle for so long"),
 	ENGINE("triggers.device_idle.min", DURATION, MS, DAY, "\"10 s\"", "and at least so long"),
-	ENGINE("triggers.latency_spike.window", COUNT, 16, 1024, "128", "samples that make the median"),
-	ENGINE("triggers.latency_spike.warn", RATIO, PPM, 1000 * PPM, "1.5", "times the median: warn"),
-	ENGINE("triggers.latency_spike.critical", RATIO, PPM, 1000 * PPM, "3", "times the median: critical"),
+	ENGINE("triggers.latency_spike.window", COUNT, 16, 256, "128",
+	       "how many of the last durations the running median is taken over"),
+	ENGINE("triggers.latency_spike.warn", RATIO, 1010 * MILLI, 1000 * PPM, "1.5",
+	       "times the running median from which a slow step or span is a warning"),
+	ENGINE("triggers.latency_spike.critical", RATIO, 1010 * MILLI, 1000 * PPM, "3",
+	       "times the running median from which it is critical"),
+	ENGINE("triggers.latency_spike.floor", PERCENT, 0, 10 * PPM, "\"10 %\"",
+	       "share above the median below which nothing is said, however steady the series"),
+	ENGINE("triggers.latency_spike.sigma", RATIO, PPM, 100 * PPM, "6",
+	       "deviations (1.4826 x MAD) above the median below which nothing is said"),
+	ENGINE("triggers.latency_spike.span_min", DURATION, 0, HOUR, "\"1 ms\"",
+	       "a span (not a step) must be slower by at least this much"),
 	ENGINE("triggers.shift.alert", BOOL, 0, 0, "false", "alert on a lasting change"),
 	ENGINE("triggers.straggler.ratio", RATIO, PPM, 1000 * PPM, "1.25", "times the peers' median compute"),
 	ENGINE("triggers.straggler.of", OF, 1, 64, "\"3 of 5\"", "in so many of the last steps"),
@@ -108,20 +120,24 @@ const struct config_row config_rows[] = {
 	ENGINE("triggers.difference.block", COUNT, 4, 1024, "16", "samples a block median"),
 	ENGINE("triggers.difference.floor", PERCENT, 0, 10 * PPM, "\"10 %\"", "differences below never fire"),
 	ENGINE("triggers.crash.severity", SEVERITY, 0, 0, "\"note\"",
-	       "of a producer that died without a mark"),
+	       "what a producer's end without a mark is: note, warn or critical"),
+	ENGINE("triggers.manual.severity", SEVERITY, 0, 0, "\"warn\"",
+	       "what an incident asked for by the job or an operator is: note, warn or critical"),
 	ROW("triggers.threshold", THRESHOLDS, thresholds, 0, 0, "[]",
 	    "limits: {\"series\": \"device:*:power\", \"above\": 700, \"severity\": \"warn\"}"),
 
 	ROW("series", TEXTS, series, 0, 0, "[\"step\", \"phase:*\", \"load\", \"next(*)\", \"device:*\"]",
 	    "series that may alarm; all others are followed for diagnosis"),
 
-	ENGINE("gates.warmup_steps", COUNT, 0, 10000, "16", "samples of a series before it may fire"),
+	ENGINE("gates.warmup_steps", COUNT, 4, 256, "16", "samples of a series before it may fire"),
 	ENGINE("gates.cooldown", DURATION, 0, DAY, "\"60 s\"",
-	       "after a firing, the same series is silent so long"),
-	ENGINE("gates.per_hour", COUNT, 0, 3600, "12", "incidents an hour"),
-	ENGINE("gates.per_day", COUNT, 0, 86400, "48", "incidents a day"),
+	       "how long the same trigger makes no second incident, unless it is more severe"),
+	ENGINE("gates.coalesce", DURATION, 0, HOUR, "\"30 s\"",
+	       "how long at most an incident takes later firings in while it waits for its post window"),
+	ENGINE("gates.per_hour", COUNT, 1, 1000, "12", "incidents an hour at most"),
+	ENGINE("gates.per_day", COUNT, 1, 1000, "48", "incidents a day at most"),
 	ENGINE("gates.reserve_critical", PERCENT, 0, PPM, "\"50 %\"",
-	       "of these budgets, kept for critical ones"),
+	       "share of both budgets kept for critical firings and for incidents asked for by hand"),
 
 	ROW("collect.any", COMMANDS, collect.collectors, 0, 0, "[]",
 	    "commands to run for every incident; what they print is kept in it"),
