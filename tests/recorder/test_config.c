@@ -164,7 +164,7 @@ static const struct {
 	 "c.json:1:19: ring.size: \"1 KiB\" is not in 256 KiB .. 64 GiB\n"},
 	{"{\"gates\": {\"per_hour\": 1.5, \"per_day\": -1}}",
 	 "c.json:1:24: gates.per_hour: 1.5 is not a whole number\n"
-	 "c.json:1:40: gates.per_day: -1 is not in 0 .. 86400\n"},
+	 "c.json:1:40: gates.per_day: -1 is not in 1 .. 1000\n"},
 	{"{\"triggers\": {\"stall\": {\"factor\": 1e1}}}",
 	 "c.json:1:35: triggers.stall.factor: 10 is not a number like 1.5\n"},
 	{"[]", "c.json:1:1: [] is not an object\n"},
