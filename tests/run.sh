@@ -78,7 +78,7 @@ run_preset() {
 	printf '== %s\n' "$preset"
 	if ! cmake --preset "$preset" >"build/$preset.log" 2>&1 ||
 		! cmake --build --preset "$preset" --parallel "$jobs" >>"build/$preset.log" 2>&1; then
-		tail -n 40 "build/$preset.log" >&2
+		grep -A 12 '^FAILED' "build/$preset.log" | head -n 60 >&2 || tail -n 40 "build/$preset.log" >&2
 		printf 'tests/run.sh: preset %s does not build; all of it: build/%s.log\n' "$preset" "$preset" >&2
 		failed=$((failed + 1))
 		return
