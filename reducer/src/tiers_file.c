@@ -108,7 +108,9 @@ static void put_row(struct output *out, const struct reducer_tiers *tiers, const
 				      .first_ns = row->first_ns,
 				      .last_ns = row->last_ns,
 				      .open_from = row->open_from,
-				      .open_to = row->open_to};
+				      .open_to = row->open_to,
+				      .gap_until_ns = row->gap_until_ns,
+				      .gap_tiers = row->gap_tiers};
 	for (unsigned i = 0; i < tiers->options.tiers; i++)
 		disk.references[i] = row->strip[i].count;
 	put(out, &disk, sizeof(disk));
@@ -149,6 +151,34 @@ static int check_cursors(const struct reducer_tiers *tiers, const struct reducer
 	return 0;
 }
 
+static struct tiers_meta make_meta(const struct reducer_tiers *tiers, const struct output *out,
+				   size_t cursors)
+{
+	const struct reducer_tiers_stats *stats = &tiers->stats;
+	size_t payload = out->used - sizeof(struct tiers_meta);
+	struct tiers_meta meta = {
+		.magic = TIERS_META_MAGIC,
+		.commit = stats->commits + 1,
+		.payload_bytes = payload,
+		.now_ns = stats->now_ns,
+		.events = stats->events,
+		.out_of_reach = stats->out_of_reach,
+		.overflow_spans = stats->overflow_spans,
+		.doubtful_ns = stats->doubtful_ns,
+		.coarsened = stats->coarsened,
+		.dropped_bins = stats->dropped_bins,
+		.merged_rows = stats->merged_rows,
+		.unnamed = stats->unnamed,
+		.damaged_blocks = stats->damaged_blocks,
+		.names = tiers->names,
+		.tracks = tiers->tracks,
+		.rows = tiers->rows,
+		.cursors = (uint32_t)cursors,
+		.payload_crc = (uint32_t)crc32_z(0, out->data + sizeof(struct tiers_meta), payload)};
+	meta.crc = (uint32_t)crc32(0, (const Bytef *)&meta, offsetof(struct tiers_meta, crc));
+	return meta;
+}
+
 static int write_area(struct reducer_tiers *tiers, const struct reducer_tiers_cursor *cursors, size_t count,
 		      bool sync)
 {
@@ -169,28 +199,7 @@ static int write_area(struct reducer_tiers *tiers, const struct reducer_tiers_cu
 		put_row(&out, tiers, tiers->row[i]);
 	for (size_t i = 0; i < count; i++)
 		put_cursor(&out, &cursors[i]);
-	const struct reducer_tiers_stats *stats = &tiers->stats;
-	size_t payload = out.used - sizeof(struct tiers_meta);
-	struct tiers_meta meta = {
-		.magic = TIERS_META_MAGIC,
-		.commit = stats->commits + 1,
-		.payload_bytes = payload,
-		.now_ns = stats->now_ns,
-		.events = stats->events,
-		.out_of_reach = stats->out_of_reach,
-		.overflow_spans = stats->overflow_spans,
-		.doubtful_ns = stats->doubtful_ns,
-		.coarsened = stats->coarsened,
-		.dropped_bins = stats->dropped_bins,
-		.merged_rows = stats->merged_rows,
-		.unnamed = stats->unnamed,
-		.damaged_blocks = stats->damaged_blocks,
-		.names = tiers->names,
-		.tracks = tiers->tracks,
-		.rows = tiers->rows,
-		.cursors = (uint32_t)count,
-		.payload_crc = (uint32_t)crc32_z(0, out.data + sizeof(struct tiers_meta), payload)};
-	meta.crc = (uint32_t)crc32(0, (const Bytef *)&meta, offsetof(struct tiers_meta, crc));
+	struct tiers_meta meta = make_meta(tiers, &out, count);
 	memcpy(out.data, &meta, sizeof(meta));
 	int rc = out.full ? -ENOSPC
 			  : write_all(tiers->fd, out.data, out.used,

@@ -182,6 +182,8 @@ static int load_row(struct reducer_tiers *tiers, struct input *in, uint32_t expe
 	row->last_ns = disk.last_ns;
 	row->open_from = disk.open_from;
 	row->open_to = disk.open_to;
+	row->gap_tiers = disk.gap_tiers;
+	row->gap_until_ns = disk.gap_until_ns;
 	for (unsigned i = 0; rc == 0 && i < tiers->options.tiers; i++)
 		rc = load_strip(tiers, in, &row->strip[i], disk.references[i]);
 	return rc < 0 ? rc : load_cover(in, &row->cover);

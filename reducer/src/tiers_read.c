@@ -77,5 +77,7 @@ int reducer_tiers_read(struct reducer_tiers *tiers, uint32_t index, int64_t from
 	request.to = request.base + (int64_t)count * request.times;
 	memset(ret_bins, 0, count * sizeof(*ret_bins));
 	rc = read_strip(tiers, &row->strip[tier], &request);
-	return rc < 0 ? rc : tier < row->finest;
+	if (rc < 0)
+		return rc;
+	return tier < row->finest || ((uint32_t)tier < row->gap_tiers && from_ns < row->gap_until_ns);
 }

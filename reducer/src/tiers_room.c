@@ -30,6 +30,14 @@ static bool less_busy(const struct tiers_row *a, const struct tiers_row *b)
 	return a->busy_ns != b->busy_ns ? a->busy_ns < b->busy_ns : a->events < b->events;
 }
 
+static void note_gap(struct tiers_row *row, unsigned tiers_with_gap, int64_t until_ns)
+{
+	if (row->gap_tiers < tiers_with_gap)
+		row->gap_tiers = tiers_with_gap;
+	if (row->gap_until_ns < until_ns)
+		row->gap_until_ns = until_ns;
+}
+
 static bool coarsen_least_busy(struct reducer_tiers *tiers, unsigned tier)
 {
 	struct tiers_row *least = NULL;
@@ -49,16 +57,19 @@ static bool coarsen_least_busy(struct reducer_tiers *tiers, unsigned tier)
 static bool drop_oldest(struct reducer_tiers *tiers)
 {
 	unsigned tier = tiers->options.tiers - 1;
-	struct tiers_strip *oldest = NULL;
+	struct tiers_row *oldest = NULL;
 	for (uint32_t i = 0; i < tiers->rows; i++) {
-		struct tiers_strip *strip = &tiers->row[i]->strip[tier];
-		if (strip->count && (!oldest || strip->reference[0].end < oldest->reference[0].end))
-			oldest = strip;
+		struct tiers_row *row = tiers->row[i];
+		if (row->strip[tier].count &&
+		    (!oldest || row->strip[tier].reference[0].end < oldest->strip[tier].reference[0].end))
+			oldest = row;
 	}
 	if (!oldest)
 		return false;
-	tiers->stats.dropped_bins += (uint64_t)(oldest->reference[0].end - oldest->reference[0].first);
-	tiers_strip_drop(tiers, oldest, 1);
+	struct tiers_strip *strip = &oldest->strip[tier];
+	note_gap(oldest, tiers->options.tiers, strip->reference[0].end * tiers->options.tier[tier].width_ns);
+	tiers->stats.dropped_bins += (uint64_t)(strip->reference[0].end - strip->reference[0].first);
+	tiers_strip_drop(tiers, strip, 1);
 	return true;
 }
 
@@ -101,9 +112,14 @@ bool reducer_tiers_wants_commit(const struct reducer_tiers *tiers)
 
 void tiers_room_refine(struct reducer_tiers *tiers)
 {
-	if (tiers->blocks < tiers->pages / 2)
-		for (uint32_t i = 0; i < tiers->rows; i++)
-			tiers->row[i]->finest = 0;
+	if (tiers->blocks >= tiers->pages / 2)
+		return;
+	for (uint32_t i = 0; i < tiers->rows; i++) {
+		struct tiers_row *row = tiers->row[i];
+		if (row->finest)
+			note_gap(row, row->finest, tiers->stats.now_ns + REDUCER_TIERS_AHEAD_NS);
+		row->finest = 0;
+	}
 }
 
 uint32_t tiers_room_take_page(struct reducer_tiers *tiers)

@@ -101,7 +101,8 @@ struct tiers_row_disk {
 	uint32_t track;
 	uint8_t kind, depth, finest, has_open;
 	uint64_t events;
-	int64_t busy_ns, first_ns, last_ns, open_from, open_to;
+	int64_t busy_ns, first_ns, last_ns, open_from, open_to, gap_until_ns;
+	uint32_t gap_tiers, reserved;
 	uint32_t references[REDUCER_TIERS_MAX];
 };
 
@@ -120,7 +121,7 @@ _Static_assert(sizeof(struct tiers_header) == 120, "layout");
 _Static_assert(sizeof(struct tiers_meta) == 128, "layout");
 _Static_assert(sizeof(struct tiers_entry) == 48, "layout");
 _Static_assert(sizeof(struct tiers_block) == TIERS_BLOCK_BYTES, "layout");
-_Static_assert(sizeof(struct tiers_row_disk) == 72, "layout");
+_Static_assert(sizeof(struct tiers_row_disk) == 88, "layout");
 _Static_assert(sizeof(struct tiers_reference_disk) == 24, "layout");
 _Static_assert(sizeof(struct tiers_cover_disk) == 24, "layout");
 
@@ -144,6 +145,9 @@ struct tiers_row {
 	uint64_t events;
 	int64_t busy_ns, first_ns, last_ns;
 	int64_t open_from, open_to; /* an open span counted so far */
+	/* The finest gap_tiers tiers may lack bins that began before gap_until_ns. */
+	uint32_t gap_tiers;
+	int64_t gap_until_ns;
 	int64_t hot_bin;
 	struct reducer_bin hot;
 	struct reducer_cover cover;

@@ -130,8 +130,8 @@ int reducer_tiers_cursor(const struct reducer_tiers *tiers, struct reducer_text 
 /*
  * Fills bins [0, count) of width_ns each, the first one beginning at from_ns rounded down to a multiple of
  * width_ns. The width is a multiple of a tier's; the coarsest such tier is read. -EINVAL: no such tier.
- * Returns 1 if the row was coarsened past that tier, so that bins may be missing here: read a coarser width.
- * -EAGAIN (readers): the writer went on meanwhile; refresh and read again.
+ * Returns 1 if the file was full and the row gave up bins of that tier, so that some may be missing here:
+ * read a coarser width. -EAGAIN (readers): the writer went on meanwhile; refresh and read again.
  */
 int reducer_tiers_read(struct reducer_tiers *tiers, uint32_t row, int64_t from_ns, int64_t width_ns,
 		       size_t count, struct reducer_bin *ret_bins);
