@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "buffer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *buffer_room(struct buffer *buffer, size_t more)
+{
+	if (buffer->failed)
+		return NULL;
+	if (more > buffer->room - buffer->bytes) {
+		size_t room = buffer->room ? buffer->room : 256;
+		while (room - buffer->bytes < more) {
+			if (room > SIZE_MAX / 2) {
+				buffer->failed = -ENOMEM;
+				return NULL;
+			}
+			room *= 2;
+		}
+		char *data = realloc(buffer->data, room);
+		if (!data) {
+			buffer->failed = -ENOMEM;
+			return NULL;
+		}
+		buffer->data = data;
+		buffer->room = room;
+	}
+	return buffer->data + buffer->bytes;
+}
+
+void buffer_add(struct buffer *buffer, const char *data, size_t bytes)
+{
+	if (bytes == 0)
+		return;
+	char *to = buffer_room(buffer, bytes);
+	if (!to)
+		return;
+	memcpy(to, data, bytes);
+	buffer->bytes += bytes;
+}
+
+void buffer_add_text(struct buffer *buffer, struct reducer_text text)
+{
+	buffer_add(buffer, text.data, text.bytes);
+}
+
+void buffer_add_literal(struct buffer *buffer, const char *literal)
+{
+	buffer_add(buffer, literal, strlen(literal));
+}
+
+void buffer_add_byte(struct buffer *buffer, char byte)
+{
+	buffer_add(buffer, &byte, 1);
+}
+
+void buffer_add_u64(struct buffer *buffer, uint64_t value)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	buffer_add(buffer, digits + at, sizeof(digits) - at);
+}
+
+void buffer_clear(struct buffer *buffer)
+{
+	buffer->bytes = 0;
+	buffer->failed = 0;
+}
+
+void buffer_free(struct buffer *buffer)
+{
+	free(buffer->data);
+	*buffer = (struct buffer){0};
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes to a descriptor, packed by gzip where asked, in a fixed buffer. */
+#ifndef REDUCER_PACKER_H
+#define REDUCER_PACKER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct packer;
+
+/* `gzip_level` 0 = plain. The descriptor stays the caller's. */
+int packer_new(int fd, int gzip_level, struct packer **ret_packer);
+int packer_write(struct packer *packer, const void *bytes, size_t count);
+int packer_finish(struct packer *packer);
+uint64_t packer_file_bytes(const struct packer *packer);
+void packer_free(struct packer *packer);
+
+#endif
