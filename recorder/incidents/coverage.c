@@ -469,16 +469,20 @@ int incident_cover(struct incident *incident, int raw_fd)
 	return 0;
 }
 
+static int64_t tenths(int64_t ns)
+{
+	return (ns + 50000000) / 100000000;
+}
+
 void incident_device_sentence(const struct incident *incident, char *ret_text, size_t room)
 {
 	const struct incident_coverage *coverage = &incident->coverage[INCIDENT_DEVICE_EVENTS];
-	int64_t a_ns = incident_begin_ns(incident), have = coverage->recorded_ns / 100000000;
-	int64_t asked = coverage->asked_ns / 100000000, before = (a_ns - coverage->before_end_ns) / 100000000;
-	int64_t t0 = incident_first(incident)->t0_ns;
+	int64_t have = tenths(coverage->recorded_ns), asked = tenths(coverage->asked_ns);
 	char last[96] = "no capture ran before";
 
 	if (coverage->before_end_ns) {
-		before = (t0 - coverage->before_end_ns) / 100000000;
+		int64_t before = tenths(incident_first(incident)->t0_ns - coverage->before_end_ns);
+
 		snprintf(last, sizeof(last), "last capture ended %lld.%lld s before t0", (long long)(before / 10),
 			 (long long)(before % 10));
 	}

@@ -239,6 +239,8 @@ void incident_clocks(struct incident *incident);
 
 /* report.c */
 void incident_sentence(const struct incident *incident, char *ret_text, size_t room);
+/* The sentence of an incident that was told before it was over, now that it is. */
+void incident_sentence_resolve(char *text, size_t room, int64_t lasted_ns);
 /* The text of report.md (malloc). */
 int incident_report(const struct incident *incident, char **ret_text, size_t *ret_bytes);
 

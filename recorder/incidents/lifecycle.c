@@ -176,6 +176,8 @@ static void start_collectors(struct incidents *incidents, struct incident *incid
 		incident->collecting = incidents->host.collect(incidents->host.context, incident->id_text, firing,
 							       (uint32_t)pid, folder);
 	}
+	if (!incident->collecting)
+		files_remove(pending_fd, incident->id_text);
 	if (below >= 0)
 		close(below);
 	if (fd >= 0)

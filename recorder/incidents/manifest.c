@@ -23,6 +23,7 @@ static cJSON *window_json(int64_t a_ns, int64_t b_ns)
 static struct incident_window covered(const struct incident *incident, unsigned which)
 {
 	struct incident_window all = incident->window[which];
+	int64_t born_ns = INT64_MAX;
 
 	for (unsigned i = 0; i < incident->n_rings; i++) {
 		const struct incident_ring *ring = &incident->rings[i];
@@ -38,9 +39,14 @@ static struct incident_window covered(const struct incident *incident, unsigned 
 			if (w->b_ns >= incident->window[which].b_ns && w->covered_b_ns < all.b_ns)
 				all.b_ns = w->covered_b_ns;
 		}
-		if (ring->n_raw == 0)
+		if (ring->n_raw == 0 && ring->born_ns < all.b_ns)
 			all.b_ns = all.a_ns;
+		if (ring->born_ns < born_ns)
+			born_ns = ring->born_ns;
 	}
+	/* Before the first ring there was nothing, and nothing is claimed of that time. */
+	if (incident->n_rings && born_ns > all.a_ns)
+		all.a_ns = born_ns;
 	if (all.b_ns < all.a_ns)
 		all.b_ns = all.a_ns;
 	return all;
@@ -382,6 +388,15 @@ int incident_manifest_read(struct incidents_store *store, const char *folder, cJ
 	return 0;
 }
 
+static void resolve_sentence(cJSON *json, int64_t resolved_ns)
+{
+	char text[512];
+
+	json_text(json, "sentence", text, sizeof(text));
+	incident_sentence_resolve(text, sizeof(text), resolved_ns - json_ns(json, "t0_ns", resolved_ns));
+	cJSON_ReplaceItemInObjectCaseSensitive(json, "sentence", cJSON_CreateString(text));
+}
+
 int incident_manifest_resolve(struct incidents_store *store, const char *folder, int64_t resolved_ns,
 			      char **ret_text)
 {
@@ -397,6 +412,7 @@ int incident_manifest_resolve(struct incidents_store *store, const char *folder,
 	cJSON_DeleteItemFromObjectCaseSensitive(json, "revision");
 	cJSON_AddNumberToObject(json, "revision", revision + 1);
 	json_add_ns(json, "resolved_ns", resolved_ns);
+	resolve_sentence(json, resolved_ns);
 	r = print(json, &text);
 	cJSON_Delete(json);
 	snprintf(path, sizeof(path), "%s/manifest.json", folder);

@@ -11,6 +11,9 @@
 #include "incident.h"
 #include "manifest.h"
 
+#define NOT_MOVED "it had not moved on when this was noticed after"
+#define WENT_ON "it went on after"
+
 /* "14,190" */
 static void grouped(char *ret_text, size_t room, int64_t value)
 {
@@ -120,8 +123,17 @@ static void stall_sentence(const struct incident *incident, char *ret_text, size
 		last = incident->resolved_ns;
 	duration(silent, sizeof(silent), (double)(last - first->t0_ns));
 	snprintf(ret_text, room, "%s stopped%s %s; %s %s.", name, inside, where,
-		 incident->resolved_ns ? "it went on after" : "it had not moved on when this was noticed after",
-		 silent);
+		 incident->resolved_ns ? WENT_ON : NOT_MOVED, silent);
+}
+
+void incident_sentence_resolve(char *text, size_t room, int64_t lasted_ns)
+{
+	char lasted[32], *at = strstr(text, NOT_MOVED);
+
+	if (!at)
+		return;
+	duration(lasted, sizeof(lasted), (double)lasted_ns);
+	snprintf(at, room - (size_t)(at - text), "%s %s.", WENT_ON, lasted);
 }
 
 static void spike_sentence(const struct incident *incident, char *ret_text, size_t room)
@@ -267,6 +279,14 @@ static void write_windows(const struct incident *incident, FILE *out)
 		duration(length, sizeof(length),
 			 (double)(incident->window[i].b_ns - incident->window[i].a_ns));
 		fprintf(out, "- %s to %s (%s), around %s\n", from, to, length, i ? "detection" : "t0");
+	}
+	for (unsigned i = 0; i < incident->n_rings; i++) {
+		char born[32];
+
+		if (incident->rings[i].born_ns <= incident_begin_ns(incident))
+			continue;
+		clock_time(born, sizeof(born), incident->rings[i].born_ns);
+		fprintf(out, "- %s began at %s, inside the window\n", incident->rings[i].name, born);
 	}
 	fprintf(out, "- %s%s%s\n", incident_verdict_name(incident->verdict), incident->why_partial[0] ? ": " : "",
 		incident->why_partial);
