@@ -18,7 +18,7 @@
 enum {
 	COLLECTORS_MAX = 32, /* commands a firing */
 	COLLECTORS_OUTPUT_MAX = 4 * 1024 * 1024,
-	COLLECTORS_FILE_NAME = 64,
+	COLLECTORS_FILE_NAME = 80,
 	COLLECTORS_ARGUMENT_MAX = 8192, /* bytes of an argument with its placeholders filled in */
 };
 
