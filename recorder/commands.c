@@ -2,6 +2,7 @@
 /* The commands of driverec, in the order of --help. */
 #include "command.h"
 
+extern const struct command command_bench;
 extern const struct command command_config;
 extern const struct command command_replay;
 extern const struct command command_incidents;
@@ -16,5 +17,6 @@ const struct command *const commands[] = {
 	&command_show,
 	&command_keep,
 	&command_delete,
+	&command_bench,
 	NULL,
 };

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "bench.h"
+#include "command.h"
+
+struct bench_options {
+	const char *folder;
+};
+
+static const struct option_row bench_rows[] = {
+	OPTION_ROW('d', "dir", "DIR", OPTION_TEXT, struct bench_options, folder,
+		   "the folder that snapshots are written to (default: the current one)"),
+	OPTION_ROWS_END,
+};
+
+static int run_one(const char *name, const char *folder)
+{
+	if (strcmp(name, "ring") == 0)
+		return bench_ring_one();
+	if (strcmp(name, "ring-mt") == 0)
+		return bench_ring_many();
+	if (strcmp(name, "freeze") == 0)
+		return bench_freeze();
+	if (strcmp(name, "snapshot") == 0)
+		return bench_snapshot(folder);
+	return 1;
+}
+
+static int bench_run(const struct command_call *call)
+{
+	const struct bench_options *options = call->options;
+	for (int i = 0; i < call->argc; i++) {
+		int ret = run_one(call->argv[i], options->folder ? options->folder : ".");
+		if (ret > 0)
+			return command_misuse(call, "there is no benchmark '%s'; there are: ring ring-mt freeze "
+						    "snapshot", call->argv[i]);
+		if (ret < 0)
+			return command_failed(call, "%s: %s", call->argv[i], strerror(-ret));
+	}
+	return COMMAND_DONE;
+}
+
+const struct command command_bench = {
+	.name = "bench",
+	.summary = "measure what recording costs on this machine",
+	.operands = "NAME...",
+	.details = "Prints one JSON line a figure: {\"bench\",\"value\",\"unit\",\"limit\",\"ratio\",\"goal\"}. The limit is "
+		   "measured in the same run by a loop that does only what cannot be left out.\n"
+		   "ring: a span with a given start, in the first lap, with half the ring pinned, and a scoped span. "
+		   "ring-mt: two threads at once. freeze: from the decision to the last of eight rings pinned. "
+		   "snapshot: a whole ring written to a window file, beside write() of as many bytes.",
+	.examples = "driverec bench ring\ndriverec bench freeze snapshot --dir /var/lib/driverec",
+	.options = bench_rows,
+	.options_bytes = sizeof(struct bench_options),
+	.operands_min = 1,
+	.operands_max = COMMAND_OPERANDS_ANY,
+	.run = bench_run,
+};
