@@ -188,7 +188,8 @@ static void choose_tick(struct daemon *daemon, int busy)
 	unsigned ms = daemon->tick_ms;
 	if (busy == 2)
 		ms = 1;
-	else if (busy || incidents_busy(daemon->incidents) > 0 || daemon->finish_by_mono_ns != 0)
+	else if (busy || daemon->suspicions > 0 || incidents_busy(daemon->incidents) > 0 ||
+		 daemon->finish_by_mono_ns != 0)
 		ms = TICK_MIN_MS;
 	else
 		ms = ms * 2 < TICK_MIN_MS ? TICK_MIN_MS : ms * 2 > TICK_MAX_MS ? TICK_MAX_MS : ms * 2;

@@ -84,6 +84,7 @@ struct daemon {
 	struct daemon_told *told;
 	size_t n_told;
 	uint64_t told_dropped;
+	unsigned suspicions; /* not ended: then ticks stay short */
 	struct daemon_known known[DAEMON_KNOWN_MAX];
 	size_t n_known;
 	struct daemon_suppressed suppressed[DAEMON_SUPPRESSED_MAX];

@@ -11,6 +11,7 @@
 
 #include "daemon_inside.h"
 #include "log.h"
+#include "units.h"
 
 enum { TOLD_MAX = 512 };
 
@@ -78,6 +79,27 @@ static int set_option(void *context, const char *key, const char *value)
 	return 0;
 }
 
+/* The limits that the operator wrote down, in the engine's own words: "load > 2000000000 critical". */
+static void set_thresholds(struct daemon *daemon)
+{
+	const struct config_thresholds *thresholds = &daemon->config->thresholds;
+	for (size_t i = 0; i < thresholds->count; i++) {
+		const struct config_threshold *item = &thresholds->item[i];
+		char rule[256], limit[UNITS_TEXT_MAX];
+		const char *severity = config_severity_name(item->severity);
+		if (item->has_above) {
+			units_print_decimal(limit, item->above_ppm);
+			snprintf(rule, sizeof(rule), "%.120s > %s %s", item->series, limit, severity);
+			set_option(daemon, "threshold", rule);
+		}
+		if (item->has_below) {
+			units_print_decimal(limit, item->below_ppm);
+			snprintf(rule, sizeof(rule), "%.120s < %s %s", item->series, limit, severity);
+			set_option(daemon, "threshold", rule);
+		}
+	}
+}
+
 int daemon_watch_new(struct daemon *daemon, char *why, size_t why_room)
 {
 	const struct triggers_listener listener = {
@@ -91,6 +113,7 @@ int daemon_watch_new(struct daemon *daemon, char *why, size_t why_room)
 	int result = daemon->told ? triggers_engine_new(&listener, &daemon->engine) : -ENOMEM;
 	if (result == 0) {
 		config_each_option(daemon->config, set_option, daemon);
+		set_thresholds(daemon);
 		result = series_new(daemon->engine, daemon->config->series.text, daemon->config->series.count,
 				    &daemon->series);
 	}
@@ -246,6 +269,10 @@ static void act_on_firing(struct daemon *daemon, struct daemon_told *told)
 		daemon->gated[told->gate]++;
 	if (told->gate == TRIGGERS_PASSED && !firing->shadow) {
 		open_incident(daemon, firing);
+	} else if (told->gate == TRIGGERS_COALESCED && daemon->manual_last_ns > 0 &&
+		   strcmp(firing->trigger, "manual") == 0) {
+		/* A window of its own was asked for: another incident's is no answer. */
+		open_incident(daemon, firing);
 	} else if (told->gate == TRIGGERS_COALESCED && !firing->shadow) {
 		if (is_known(daemon, firing))
 			return;
@@ -271,10 +298,12 @@ void daemon_watch_act(struct daemon *daemon)
 			incidents_progress(daemon->incidents, &told.firing, told.ns + daemon_incident_shift(daemon));
 			break;
 		case TOLD_SUSPICION:
+			daemon->suspicions++;
 			incidents_suspicion(daemon->incidents, told.series_id, told.source,
 					    told.ns + daemon_incident_shift(daemon));
 			break;
 		case TOLD_SUSPICION_END:
+			daemon->suspicions -= daemon->suspicions > 0;
 			incidents_suspicion_end(daemon->incidents, told.series_id, told.source);
 			break;
 		}

@@ -294,7 +294,7 @@ static void post_trigger(void *context, const struct http_request *request, stru
 	}
 	int result = daemon_trigger(daemon, last_ns, reason ? reason : "asked for over HTTP", id, sizeof(id), &gate);
 	if (result < 0) {
-		http_answer_error(answer, MHD_HTTP_CONFLICT, "no incident was opened: %s", gate);
+		http_answer_error(answer, MHD_HTTP_CONFLICT, "no incident of its own was opened: %s", gate);
 		return;
 	}
 	answer->json = cJSON_CreateObject();
