@@ -2,6 +2,7 @@
 #include "buffer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,23 @@ void buffer_add_u64(struct buffer *buffer, uint64_t value)
 		value /= 10;
 	} while (value);
 	buffer_add(buffer, digits + at, sizeof(digits) - at);
+}
+
+void buffer_add_us(struct buffer *buffer, int64_t ns, uint16_t ps, int64_t base_ns)
+{
+	__int128 total = ((__int128)ns - base_ns) * 1000 + ps;
+	char decimals[8];
+	if (total < 0) {
+		buffer_add_byte(buffer, '-');
+		total = -total;
+	}
+	unsigned rest = (unsigned)((unsigned __int128)total % 1000000);
+	buffer_add_u64(buffer, (uint64_t)((unsigned __int128)total / 1000000));
+	if (rest % 1000)
+		snprintf(decimals, sizeof(decimals), ".%06u", rest);
+	else
+		snprintf(decimals, sizeof(decimals), ".%03u", rest / 1000);
+	buffer_add_literal(buffer, decimals);
 }
 
 void buffer_clear(struct buffer *buffer)

@@ -22,6 +22,8 @@ void buffer_add_literal(struct buffer *buffer, const char *literal);
 void buffer_add_byte(struct buffer *buffer, char byte);
 /* Decimal digits. */
 void buffer_add_u64(struct buffer *buffer, uint64_t value);
+/* Decimal microseconds of ns and ps less base_ns, exactly: 3 decimals, 6 where there are picoseconds. */
+void buffer_add_us(struct buffer *buffer, int64_t ns, uint16_t ps, int64_t base_ns);
 void buffer_clear(struct buffer *buffer);
 void buffer_free(struct buffer *buffer);
 

@@ -107,25 +107,6 @@ static void add_members(struct reducer_chrome_writer *w, struct reducer_text mem
 		w->text.bytes--;
 }
 
-/* Microseconds, exactly. */
-static void add_time(struct buffer *out, int64_t ns, uint16_t ps, int64_t base_ns)
-{
-	__int128 total = ((__int128)ns - base_ns) * 1000 + ps;
-	if (total < 0) {
-		buffer_add_byte(out, '-');
-		total = -total;
-	}
-	unsigned __int128 us = (unsigned __int128)total / 1000000;
-	unsigned rest = (unsigned)((unsigned __int128)total % 1000000);
-	char decimals[8];
-	buffer_add_u64(out, (uint64_t)us);
-	if (rest % 1000)
-		snprintf(decimals, sizeof(decimals), ".%06u", rest);
-	else
-		snprintf(decimals, sizeof(decimals), ".%03u", rest / 1000);
-	buffer_add_literal(out, decimals);
-}
-
 /* The shortest of 15 to 17 digits that reads back as the same double. */
 static void add_double(struct buffer *out, double value)
 {
@@ -204,11 +185,11 @@ static void add_plain_event(struct reducer_chrome_writer *w, const struct reduce
 	add_track(w, event);
 	if (event->has_time) {
 		add_key(out, "\"ts\":");
-		add_time(out, event->start_ns, event->start_ps, base_of(w));
+		buffer_add_us(out, event->start_ns, event->start_ps, base_of(w));
 	}
 	if (event->has_duration) {
 		add_key(out, "\"dur\":");
-		add_time(out, event->duration_ns, event->duration_ps, 0);
+		buffer_add_us(out, event->duration_ns, event->duration_ps, 0);
 	}
 	if (event->has_id) {
 		add_key(out, "\"id\":");
@@ -259,10 +240,10 @@ static void add_mark(struct reducer_chrome_writer *w, const struct reducer_event
 	add_mark_name(out, event);
 	add_track(w, event);
 	add_key(out, "\"ts\":");
-	add_time(out, event->start_ns, event->start_ps, base_of(w));
+	buffer_add_us(out, event->start_ns, event->start_ps, base_of(w));
 	if (span) {
 		add_key(out, "\"dur\":");
-		add_time(out, event->duration_ns, event->duration_ps, 0);
+		buffer_add_us(out, event->duration_ns, event->duration_ps, 0);
 	}
 	if (event->args.bytes) {
 		add_args(w, event);
@@ -281,11 +262,11 @@ static void add_loss(struct reducer_chrome_writer *w, const struct reducer_event
 	buffer_add_byte(out, '"');
 	add_track(w, event);
 	add_key(out, "\"ts\":");
-	add_time(out, event->start_ns, event->start_ps, base_of(w));
+	buffer_add_us(out, event->start_ns, event->start_ps, base_of(w));
 	add_key(out, "\"args\":{\"events\":");
 	buffer_add_u64(out, event->count);
 	add_key(out, "\"for_us\":");
-	add_time(out, event->duration_ns, event->duration_ps, 0);
+	buffer_add_us(out, event->duration_ns, event->duration_ps, 0);
 	buffer_add_byte(out, '}');
 }
 
