@@ -9,6 +9,7 @@ extern const struct command command_incidents;
 extern const struct command command_show;
 extern const struct command command_keep;
 extern const struct command command_delete;
+extern const struct command command_recover;
 
 const struct command *const commands[] = {
 	&command_config,
@@ -18,5 +19,6 @@ const struct command *const commands[] = {
 	&command_keep,
 	&command_delete,
 	&command_bench,
+	&command_recover,
 	NULL,
 };

@@ -188,7 +188,7 @@ void incident_sentence(const struct incident *incident, char *ret_text, size_t r
 		stall_sentence(incident, ret_text, room);
 	else if (!strcmp(trigger, "latency_spike"))
 		spike_sentence(incident, ret_text, room);
-	else if (!strcmp(trigger, "crash"))
+	else if (!strcmp(trigger, "crash") || !strcmp(trigger, "recover"))
 		crash_sentence(incident, ret_text, room);
 	else
 		other_sentence(incident, ret_text, room);
