@@ -46,6 +46,15 @@ int replay_decimal(const char *text, int scale, int64_t *ret_value)
 	return 0;
 }
 
+static void print_on_one_line(cJSON *json, FILE *out)
+{
+	char *text = cJSON_PrintUnformatted(json);
+	if (text)
+		fprintf(out, "%s\n", text);
+	cJSON_free(text);
+	cJSON_Delete(json);
+}
+
 static void print_json(const struct replay *replay, const struct triggers_firing *firing,
 		       enum triggers_gate gate)
 {
@@ -64,7 +73,7 @@ static void print_json(const struct replay *replay, const struct triggers_firing
 	cJSON_AddNumberToObject(json, "ratio", firing->ratio);
 	output_json_text(json, "gate", triggers_gate_name(gate));
 	output_json_text(json, "evidence", firing->evidence);
-	output_json_print(json, replay->out);
+	print_on_one_line(json, replay->out);
 }
 
 static void print_line(const struct replay *replay, const struct triggers_firing *firing,
@@ -215,5 +224,5 @@ void replay_summary(const struct replay *replay)
 	cJSON_AddNumberToObject(summary, "an_hour", an_hour);
 	cJSON_AddNumberToObject(summary, "a_day", 24 * an_hour);
 	output_json_count(summary, "held_back", held_back);
-	output_json_print(json, replay->out);
+	print_on_one_line(json, replay->out);
 }

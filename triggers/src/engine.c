@@ -306,7 +306,7 @@ static int64_t tick_series(struct triggers_engine *engine, struct triggers_serie
 	return due_ns;
 }
 
-/* What is open moves with a clock that was set back: its age stays what it was. */
+/* What would begin in the future moves with a clock that was set back: its age stays what it was. */
 static void follow_clock(struct triggers_engine *engine, int64_t now_ns)
 {
 	int64_t step_ns = now_ns - engine->now_ns;
@@ -314,8 +314,9 @@ static void follow_clock(struct triggers_engine *engine, int64_t now_ns)
 		struct triggers_series *series = engine->table.place[i];
 		if (!series || !series->is_open)
 			continue;
-		series->open_ns = limited(series->open_ns + step_ns);
-		if (series->last_progress_ns != INT64_MIN)
+		if (series->open_ns > now_ns)
+			series->open_ns = limited(series->open_ns + step_ns);
+		if (series->last_progress_ns > now_ns)
 			series->last_progress_ns = limited(series->last_progress_ns + step_ns);
 	}
 	engine->due_ns = INT64_MIN;
