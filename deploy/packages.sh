@@ -4,7 +4,7 @@
 # Sourced by deploy/quickstart.sh and tests/run.sh; run by itself it installs everything.
 
 DRIVEREC_BUILD_PACKAGES=(
-	build-essential cmake ninja-build pkg-config
+	build-essential cmake ninja-build pkgconf
 	zlib1g-dev libzstd-dev libcjson-dev libuv1-dev libmicrohttpd-dev libcurl4-openssl-dev libisal-dev
 )
 DRIVEREC_TEST_PACKAGES=(check)
