@@ -398,6 +398,8 @@ void daemon_finish(struct daemon *daemon, int64_t most_ns)
 	int64_t mono_ns = clock_mono_ns();
 	daemon->finish_by_mono_ns = mono_ns + most_ns;
 	daemon->quiet_since_mono_ns = mono_ns;
+	/* A ring made a moment ago may not have been noticed yet. */
+	producers_rescan(daemon->producers);
 }
 
 /* The ring that speaks for a job: of its lowest rank. */

@@ -233,6 +233,7 @@ void http_server_free(struct http_server *server)
 int http_listen_unix(const char *path, unsigned mode)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct stat st;
 	size_t length = strlen(path);
 	if (length >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
@@ -240,7 +241,9 @@ int http_listen_unix(const char *path, unsigned mode)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	unlink(path);
+	/* A socket that an earlier daemon left; never a file of somebody's. */
+	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+		unlink(path);
 	/* Nobody can connect before listen(), so the rights are in place by then. */
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || chmod(path, (mode_t)mode) < 0 ||
 	    listen(fd, BACKLOG) < 0) {

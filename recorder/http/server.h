@@ -49,7 +49,7 @@ void http_server_free(struct http_server *server);
 void http_answer_error(struct http_answer *answer, unsigned status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* A listening socket at `path`, which it replaces; `mode` are its rights. The descriptor or -errno. */
+/* A listening socket at `path` with the rights `mode`, in place of an older socket. The descriptor or -errno. */
 int http_listen_unix(const char *path, unsigned mode);
 
 #endif
