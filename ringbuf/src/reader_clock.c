@@ -227,6 +227,21 @@ static uint64_t usual_slope(const struct ring_clock *clock)
 	return median;
 }
 
+/*
+ * Whether a stretch is out of step for good. An anchor whose writer was preempted between two clocks is off
+ * by itself: then the stretch that leaves it out is in step again.
+ */
+static int jumps(const struct ring_clock *clock, size_t to, uint64_t slope)
+{
+	const struct drec_anchor *anchors = clock->anchors;
+	const wide unit = (wide)1 << 40;
+	if (keeps_step(&anchors[to - 1], &anchors[to], slope, unit))
+		return 0;
+	if (to + 1 < clock->count && keeps_step(&anchors[to - 1], &anchors[to + 1], slope, unit))
+		return 0;
+	return to < 2 || !keeps_step(&anchors[to - 2], &anchors[to], slope, unit);
+}
+
 int ring_clock_steady(const struct ring_clock *clock, uint64_t a_ticks, uint64_t b_ticks)
 {
 	if (clock->kind != DREC_CLOCK_TSC && clock->kind != DREC_CLOCK_CNTVCT)
@@ -240,7 +255,7 @@ int ring_clock_steady(const struct ring_clock *clock, uint64_t a_ticks, uint64_t
 			continue;
 		if (one->clocksource != next->clocksource)
 			return 0;
-		if (slope && !keeps_step(one, next, slope, (wide)1 << 40))
+		if (slope && jumps(clock, i, slope))
 			return 0;
 	}
 	return 1;

@@ -13,8 +13,8 @@
  * EFAULT, not SIGBUS, if the producer truncates its ring; nothing here looks into the mapping. A chunk that
  * was taken over while it was copied is seen by its generation and left out.
  *
- * The file: header, WINDOW, DATA (chunks in the order of their closing, open ones last; each begins at a
- * multiple of chunk_bytes, so files have holes), then the rest.
+ * The file: header, WINDOW, a hole, DATA (chunks in the order of their closing, open ones last; each begins at
+ * a multiple of chunk_bytes; open ones leave holes), then the rest.
  */
 #include "snapshot.h"
 
@@ -23,9 +23,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-enum { WINDOW_OFFSET = DREC_PAGE_BYTES, DATA_OFFSET = 2 * DREC_PAGE_BYTES, COPY_BYTES = 1 << 16 };
+/* DATA begins where large pages of the page cache do: copied half as fast otherwise. The gap is a hole. */
+enum { WINDOW_OFFSET = DREC_PAGE_BYTES, DATA_OFFSET = 1 << 20, COPY_BYTES = 1 << 16 };
+enum { BATCH_BYTES = 2 << 20, BATCH_CHUNKS = 256 };
 
 /* --- what there is --- */
 
@@ -93,37 +96,93 @@ static int by_order(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* From the mapping where there is one, else through the reader's buffer. */
-static int copy_data(struct snapshot *s, const uint8_t *map, uint32_t chunk, uint32_t bytes)
+/* How much of a chunk goes into the file: closed ones whole, so that they follow each other without a gap. */
+static uint32_t written_bytes(const struct snapshot *s, const struct pick *pick)
 {
-	const struct drec_reader *reader = s->reader;
-	uint64_t to = DATA_OFFSET + (uint64_t)s->n_written * reader->header.chunk_bytes;
-	if (map)
-		return ringread_write(s->out_fd, to, map + (uint64_t)chunk * reader->header.chunk_bytes, bytes);
-	int r = ringread_bytes(reader->fd, ringread_data_offset(reader, chunk), reader->data, bytes);
-	return r < 0 ? r : ringread_write(s->out_fd, to, reader->data, bytes);
+	return pick->order == UINT64_MAX ? ringread_chunk_bytes(s->reader, &s->first[pick->chunk])
+					 : s->reader->header.chunk_bytes;
 }
 
-static int copy_chunk(struct snapshot *s, const uint8_t *map, const struct pick *pick)
+/* From the mapping where there is one, else through the reader's buffer. */
+static int copy_data(struct snapshot *s, const uint8_t *map, const struct pick *picks, size_t count)
 {
-	const struct drec_chunk *chunk = &s->first[pick->chunk];
-	struct drec_chunk now;
-	uint32_t bytes = ringread_chunk_bytes(s->reader, chunk);
-	if (s->request->bytes_max && bytes > s->request->bytes_max - s->data_bytes) {
-		s->truncated = 1;
-		return 0;
+	const struct drec_reader *reader = s->reader;
+	const uint64_t stride = reader->header.chunk_bytes;
+	uint64_t to = DATA_OFFSET + s->n_written * stride;
+	struct iovec parts[BATCH_CHUNKS];
+	if (!map) {
+		uint32_t bytes = written_bytes(s, picks);
+		int r = ringread_bytes(reader->fd, ringread_data_offset(reader, picks->chunk), reader->data, bytes);
+		return r < 0 ? r : ringread_write(s->out_fd, to, reader->data, bytes);
 	}
-	int r = copy_data(s, map, pick->chunk, bytes);
-	if (r == -EFAULT)
-		r = -EBADMSG; /* the producer cut its ring short */
-	if (r == 0)
-		r = ringread_chunk(s->reader, pick->chunk, &now);
-	if (r < 0 || !ringread_same_chunk(chunk, &now))
+	uint64_t total = 0;
+	for (size_t i = 0; i < count; i++) {
+		uintptr_t from = (uintptr_t)map + picks[i].chunk * stride;
+		parts[i] = (struct iovec){(void *)from, written_bytes(s, &picks[i])};
+		total += parts[i].iov_len;
+	}
+	ssize_t written = pwritev(s->out_fd, parts, (int)count, (off_t)to);
+	if (written < 0)
+		return errno == EFAULT ? -EBADMSG : -errno; /* EFAULT: the producer cut its ring short */
+	return (uint64_t)written == total ? 0 : -ENOSPC;
+}
+
+/* The next chunks that go in one piece, and fit. */
+static size_t next_batch(struct snapshot *s, const uint8_t *map, const struct pick *picks, size_t count)
+{
+	size_t most = map ? BATCH_BYTES / s->reader->header.chunk_bytes : 1, n = 0;
+	uint64_t sum = s->data_bytes;
+	if (most > BATCH_CHUNKS)
+		most = BATCH_CHUNKS;
+	while (n < count && n < most) {
+		uint32_t bytes = ringread_chunk_bytes(s->reader, &s->first[picks[n].chunk]);
+		if (s->request->bytes_max && (sum > s->request->bytes_max || bytes > s->request->bytes_max - sum)) {
+			s->truncated = n == 0;
+			break;
+		}
+		sum += bytes;
+		if (n++ + 1 < count && picks[n - 1].order == UINT64_MAX)
+			break; /* an open chunk leaves a gap behind it */
+	}
+	return n;
+}
+
+/* Copies a batch and accepts its chunks up to the first that was taken meanwhile, which is left out. */
+static int copy_batch(struct snapshot *s, const uint8_t *map, const struct pick *picks, size_t count,
+		      size_t *ret_done)
+{
+	int r = copy_data(s, map, picks, count);
+	if (r < 0)
 		return r;
-	s->table[s->n_written] = *chunk;
-	s->table[s->n_written].order = pick->order == UINT64_MAX ? 0 : pick->order;
-	s->n_written++;
-	s->data_bytes += bytes;
+	for (size_t i = 0; i < count; i++) {
+		const struct drec_chunk *chunk = &s->first[picks[i].chunk];
+		struct drec_chunk now;
+		r = ringread_chunk(s->reader, picks[i].chunk, &now);
+		if (r < 0)
+			return r;
+		*ret_done = i + 1;
+		if (!ringread_same_chunk(chunk, &now)) {
+			s->left_out = 1;
+			return 0;
+		}
+		s->table[s->n_written] = *chunk;
+		s->table[s->n_written].order = picks[i].order == UINT64_MAX ? 0 : picks[i].order;
+		s->n_written++;
+		s->data_bytes += ringread_chunk_bytes(s->reader, chunk);
+	}
+	return 0;
+}
+
+static int copy_picks(struct snapshot *s, const struct pick *picks, size_t count, const uint8_t *map)
+{
+	for (size_t i = 0, done; i < count; i += done) {
+		size_t n = next_batch(s, map, picks + i, count - i);
+		if (n == 0)
+			return 0;
+		int r = copy_batch(s, map, picks + i, n, &done);
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 
@@ -135,7 +194,7 @@ static const uint8_t *map_data(const struct snapshot *s)
 	if (data->bytes == 0 || fstat(s->reader->fd, &st) < 0 ||
 	    (uint64_t)st.st_blocks * 512 < s->reader->header.file_bytes)
 		return NULL;
-	void *map = mmap(NULL, data->bytes, PROT_READ, MAP_SHARED, s->reader->fd, (off_t)data->offset);
+	void *map = mmap(NULL, data->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, s->reader->fd, (off_t)data->offset);
 	return map == MAP_FAILED ? NULL : map;
 }
 
@@ -144,7 +203,7 @@ static int copy_chunks(struct snapshot *s)
 	const uint32_t n = s->reader->header.n_chunks;
 	struct pick *picks = malloc((n + 1) * sizeof(*picks));
 	size_t count = 0;
-	int r = 0;
+	int r;
 	if (!picks)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
@@ -156,8 +215,7 @@ static int copy_chunks(struct snapshot *s)
 	}
 	qsort(picks, count, sizeof(*picks), by_order);
 	const uint8_t *map = map_data(s);
-	for (size_t i = 0; r == 0 && i < count && !s->truncated; i++)
-		r = copy_chunk(s, map, &picks[i]);
+	r = copy_picks(s, picks, count, map);
 	if (map)
 		munmap((void *)(uintptr_t)map, s->reader->section[DREC_SEC_DATA]->bytes);
 	free(picks);
@@ -210,12 +268,25 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Entries that were never used need not be copied: they are a hole, unless a chunk left out has written there. */
+static int copy_index(const struct snapshot *s, struct output *out)
+{
+	const uint64_t item = sizeof(struct drec_dict_entry), all = out->header->n_dict_ids * item;
+	uint64_t used = s->left_out ? all : least(s->reader->state.dict_next_id, out->header->n_dict_ids) * item;
+	uint64_t begin = out->offset;
+	int r = copy_section(out, s->reader, DREC_SEC_DICT_INDEX, used, (uint32_t)item);
+	out->header->section[out->header->n_sections - 1].bytes = all;
+	out->offset = (begin + all + DREC_PAGE_BYTES - 1) / DREC_PAGE_BYTES * DREC_PAGE_BYTES;
+	return r;
+}
+
 static int write_tables(struct snapshot *s, struct output *out)
 {
 	const struct drec_reader *reader = s->reader;
 	const struct drec_snapshot_request *request = s->request;
 	size_t host = request->n_host_anchors < DREC_ANCHORS_MAX ? request->n_host_anchors : DREC_ANCHORS_MAX;
 	struct drec_header *header = out->header;
+	header->n_anchors = (uint32_t)least(reader->state.anchor_seq, reader->header.n_anchors);
 	uint64_t dict_bytes = least(reader->state.dict_next_off, reader->section[DREC_SEC_DICT]->bytes);
 	int r = write_section(out, DREC_SEC_STATE, &reader->state, sizeof(reader->state), sizeof(reader->state));
 	if (r == 0)
@@ -230,8 +301,7 @@ static int write_tables(struct snapshot *s, struct output *out)
 				  request->host_anchors + (request->n_host_anchors - host),
 				  host * sizeof(struct drec_anchor), sizeof(struct drec_anchor));
 	if (r == 0)
-		r = copy_section(out, reader, DREC_SEC_DICT_INDEX, header->n_dict_ids * sizeof(struct drec_dict_entry),
-				 sizeof(struct drec_dict_entry));
+		r = copy_index(s, out);
 	if (r == 0)
 		r = copy_section(out, reader, DREC_SEC_DICT, dict_bytes, 1);
 	return r;
@@ -256,6 +326,7 @@ static int write_rest(struct snapshot *s, struct drec_window *ret_window, uint64
 		r = write_section(&out, DREC_SEC_WINDOW, ret_window, sizeof(*ret_window), sizeof(*ret_window));
 	if (r < 0)
 		return r;
+	out.offset = DATA_OFFSET;
 	begin_section(&out, DREC_SEC_DATA, (uint64_t)s->n_written * header.chunk_bytes, header.chunk_bytes);
 	r = write_tables(s, &out);
 	/* A last page of zeros, so that the file is as long as it says whatever its last section is. */

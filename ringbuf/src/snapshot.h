@@ -28,6 +28,7 @@ struct snapshot {
 	uint32_t n_written;
 	uint64_t data_bytes;
 	int truncated;              /* bytes_max was reached */
+	int left_out;               /* a chunk was taken over while it was copied */
 };
 
 /* Whether a chunk of the first table must be in the window by what its header says. */
