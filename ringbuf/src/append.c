@@ -20,7 +20,7 @@
 
 #include "point.h"
 
-enum { CLAIMS_A_SLOT = 2 };
+enum { CLAIMS_A_SLOT = 2, LOSS_BYTES = DREC_EVENT_BASE_BYTES + 8 };
 
 struct active_pins {
 	unsigned count;
@@ -192,11 +192,11 @@ static bool still_full(const struct local *l)
 	       pins_sum(l->rec) == l->full_pins;
 }
 
-/* A pending loss goes into the stream before whatever comes next. Needs an empty chunk. */
-static void loss_flush(struct local *l)
+/* A pending loss goes into the stream before whatever comes next, once there is room for its record. */
+void loss_flush(struct local *l)
 {
 	struct drec_slot *slot = l->slot;
-	if (!slot->pending_count)
+	if (!slot->pending_count || l->end - l->off < LOSS_BYTES)
 		return;
 	struct drec_event event = {
 		.kind = DREC_LOSS,
@@ -220,8 +220,10 @@ static void loss_flush(struct local *l)
 void loss_slotless(struct drec *rec, unsigned reason, uint64_t count, uint64_t first, uint64_t last)
 {
 	struct drec_slotless_loss *loss = &rec->state->loss[reason];
-	uint64_t none = 0;
-	compare_exchange(&loss->first, &none, first);
+	uint64_t seen = load_relaxed(&loss->first);
+	/* The earliest of all, whichever thread comes first: a window before it may be called whole. */
+	while ((seen == 0 || first < seen) && !compare_exchange(&loss->first, &seen, first))
+		;
 	fetch_max_relaxed(&loss->last, last);
 	fetch_add_relaxed(&loss->count, count);
 }
@@ -264,8 +266,7 @@ uint8_t *chunk_take(struct local *l, uint32_t need, uint64_t now)
 	unsigned reason = DREC_LOSS_PINNED_FULL;
 	if (need > rec->chunk_bytes) {
 		loss_pending(l, DREC_LOSS_TOO_BIG, 1, now, now);
-		if (l->chunk != NO_CHUNK && l->end - l->off >= DREC_EVENT_BASE_BYTES + 8)
-			loss_flush(l);
+		loss_flush(l);
 		return NULL;
 	}
 	chunk_close(l);
@@ -285,7 +286,7 @@ int append_event(struct local *l, const struct drec_event *event, uint64_t end)
 {
 	size_t need = drec_event_bytes(event);
 	if (need == 0)
-		need = DREC_EVENT_BYTES_MAX * 2u;
+		need = UINT32_MAX;
 	uint8_t *out = reserve(l, (uint32_t)need, end);
 	if (!out)
 		return need > l->rec->chunk_bytes ? -E2BIG : -ENOSPC;
@@ -297,6 +298,12 @@ int append_event(struct local *l, const struct drec_event *event, uint64_t end)
 	return 0;
 }
 
+/* Readers take an id that cannot be for damage, and then distrust what follows it. */
+static uint32_t own_or(const struct local *l, uint32_t track)
+{
+	return track && track < l->rec->n_dict_ids ? track : l->track;
+}
+
 void drec_span(drec *rec, uint32_t track, uint32_t name, drec_time start, drec_time end)
 {
 	struct local *l = enter(rec);
@@ -304,8 +311,7 @@ void drec_span(drec *rec, uint32_t track, uint32_t name, drec_time start, drec_t
 		return;
 	if (end == 0)
 		end = ticks_now(rec->clock);
-	append_span(l, (track ? track & DREC_TRACK_MAX : l->track) | (uint32_t)DREC_DEPTH_UNKNOWN << 24, name, start,
-		    end);
+	append_span(l, own_or(l, track) | (uint32_t)DREC_DEPTH_UNKNOWN << 24, known_name(rec, name), start, end);
 	leave(l);
 }
 
@@ -318,8 +324,8 @@ void drec_instant(drec *rec, uint32_t track, uint32_t name)
 	struct drec_event event = {
 		.kind = DREC_INSTANT,
 		.depth = (uint8_t)(l->depth < DREC_DEPTH_UNKNOWN ? l->depth : DREC_DEPTH_UNKNOWN),
-		.name = name,
-		.track = track ? track : l->track,
+		.name = known_name(rec, name),
+		.track = own_or(l, track),
 		.start = now,
 	};
 	append_event(l, &event, now);
@@ -335,8 +341,8 @@ void drec_counter(drec *rec, uint32_t track, uint32_t name, double value)
 	struct drec_event event = {
 		.kind = DREC_COUNTER,
 		.depth = DREC_DEPTH_UNKNOWN,
-		.name = name,
-		.track = track ? track : l->track,
+		.name = known_name(rec, name),
+		.track = own_or(l, track),
 		.start = now,
 		.dur_or_value = drec_value_bits(value),
 	};
@@ -353,16 +359,43 @@ static uint64_t end_ticks(const struct drec *rec, const struct drec_event *event
 	if (event->flags & (DREC_FLAG_ABS | DREC_FLAG_NOTIME))
 		return ticks_now(rec->clock);
 	if (event->kind == DREC_SPAN || event->kind == DREC_MARK)
-		return event->start + event->dur_or_value;
+		return event->dur_or_value > UINT64_MAX - event->start ? UINT64_MAX
+								      : event->start + event->dur_or_value;
 	return event->kind == DREC_LOSS ? event->id : event->start;
+}
+
+static bool category_fits(const struct drec *rec, const struct drec_event *event)
+{
+	uint32_t limit = event->kind == DREC_MARK   ? (uint32_t)DREC_MARK_LIMIT
+			 : event->kind == DREC_LOSS ? (uint32_t)DREC_LOSS_LIMIT
+						    : rec->n_dict_ids;
+	return event->category == 0 || event->category < limit;
+}
+
+/* Whether readers will take it for an event: one that they do not would hide what follows it. */
+static bool well_formed(const struct drec *rec, const struct drec_event *event)
+{
+	if (event->kind == 0 || event->kind >= DREC_KIND_LIMIT || !category_fits(rec, event))
+		return false;
+	if ((event->flags & DREC_FLAG_PS) && (event->start_ps > 999 || event->dur_ps > 999))
+		return false;
+	return (event->name == 0 || event->name < rec->n_dict_ids) &&
+	       (event->track == 0 || (event->track <= DREC_TRACK_MAX && event->track < rec->n_dict_ids));
 }
 
 int drec_write(drec *rec, const struct drec_event *event)
 {
+	int ret = -EINVAL;
 	struct local *l = enter(rec);
 	if (!l)
 		return -EBUSY;
-	int ret = append_event(l, event, end_ticks(rec, event));
+	uint64_t end = end_ticks(rec, event);
+	if (well_formed(rec, event)) {
+		ret = append_event(l, event, end);
+	} else {
+		loss_pending(l, DREC_LOSS_SOURCE, 1, end, end);
+		loss_flush(l);
+	}
 	leave(l);
 	return ret;
 }
@@ -375,8 +408,7 @@ void drec_note_loss(drec *rec, unsigned reason, uint64_t count, drec_time first,
 	if (reason == 0 || reason >= DREC_LOSS_LIMIT)
 		reason = DREC_LOSS_SOURCE;
 	loss_pending(l, reason, count, first, last);
-	if (l->chunk != NO_CHUNK && l->end - l->off >= DREC_EVENT_BASE_BYTES + 8)
-		loss_flush(l);
+	loss_flush(l);
 	leave(l);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "ring.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "point.h"
@@ -33,15 +34,15 @@ static void end(struct drec *rec, unsigned mark)
 
 void drec_close(drec *rec)
 {
-	if (!rec || !*(volatile uint64_t *)rec->live)
+	uint64_t open = 0;
+	if (!rec || !*(volatile uint64_t *)rec->live || !compare_exchange(&rec->closing, &open, 1))
 		return;
 	end(rec, DREC_MARK_CLOSE);
 	store_release(rec->live, 0);
 	/* Gives up the lock as well. */
-	int fd = rec->fd;
-	rec->fd = -1;
-	if (fd >= 0)
-		close(fd);
+	int saved = errno;
+	close(rec->fd);
+	errno = saved;
 }
 
 __attribute__((destructor)) static void process_exit(void)

@@ -91,7 +91,7 @@ drec_scope drec_begin(drec *rec, uint32_t name)
 	struct local *l = enter(rec);
 	if (!l)
 		return 0;
-	push(l, name, 0, ticks_now(rec->clock));
+	push(l, known_name(rec, name), 0, ticks_now(rec->clock));
 	drec_scope scope = l->depth;
 	leave(l);
 	return scope;
@@ -131,6 +131,7 @@ void drec_step_begin(drec *rec, uint64_t step, uint32_t phase)
 	uint64_t now = ticks_now(rec->clock);
 	if (phase == 0)
 		phase = dict_add(rec, DREC_DICT_NAME, NULL, 0, "train", 5);
+	phase = known_name(rec, phase);
 	if (l->step_scope)
 		scopes_end(l, l->step_scope - 1, now);
 	mark_event(l, DREC_MARK_STEP_BEGIN, phase, step, now);
@@ -157,6 +158,7 @@ drec_scope drec_phase_begin(drec *rec, uint32_t phase)
 	if (!l)
 		return 0;
 	uint64_t now = ticks_now(rec->clock);
+	phase = known_name(rec, phase);
 	mark_event(l, DREC_MARK_PHASE_BEGIN, phase, 0, now);
 	push(l, phase, DREC_MARK_PHASE_BEGIN, now);
 	drec_scope scope = l->depth;

@@ -48,6 +48,7 @@ struct local {
 	uint64_t last;            /* latest end of an event in this chunk */
 	uint64_t events;          /* committed in this slot life */
 	struct drec_slot *slot;
+	uint64_t owner;           /* life << 32 | tid; 0 = free, or being given out */
 	uint32_t index;
 	uint32_t life;
 	uint32_t chunk;
@@ -91,6 +92,7 @@ struct drec {
 	uint32_t names_mask;
 	int fd;
 	int exit_mark;
+	uint64_t closing;     /* a drec_close() is under way or done */
 	uint64_t file_bytes;
 	uint64_t inode;
 	struct drec *next;    /* all recorders of the process, for exit */
@@ -108,6 +110,7 @@ int threads_init(void);
 /* append.c */
 uint8_t *chunk_take(struct local *l, uint32_t need, uint64_t now);
 void chunk_close(struct local *l);
+void loss_flush(struct local *l);
 void loss_pending(struct local *l, unsigned reason, uint64_t count, uint64_t first, uint64_t last);
 void loss_slotless(struct drec *rec, unsigned reason, uint64_t count, uint64_t first, uint64_t last);
 int append_event(struct local *l, const struct drec_event *event, uint64_t now);
@@ -161,6 +164,12 @@ static inline uint8_t *reserve(struct local *l, uint32_t need, uint64_t now)
 	return l->data + l->off;
 }
 
+/* A name of another recorder may lie beyond this dictionary: then the event is nameless. */
+static inline uint32_t known_name(const struct drec *rec, uint32_t name)
+{
+	return name < rec->n_dict_ids ? name : 0;
+}
+
 static inline void append_commit(struct local *l, uint32_t bytes)
 {
 	l->off += bytes;
@@ -172,6 +181,8 @@ static inline void append_commit(struct local *l, uint32_t bytes)
 /* A3, A4 of a plain span: the base record alone, stored as four words. */
 static inline void append_span(struct local *l, uint32_t track_depth, uint32_t name, uint64_t start, uint64_t end)
 {
+	if (end < start)
+		end = start;
 	uint8_t *out = reserve(l, DREC_EVENT_BASE_BYTES, end);
 	if (__builtin_expect(!out, 0))
 		return;
@@ -182,7 +193,7 @@ static inline void append_span(struct local *l, uint32_t track_depth, uint32_t n
 		.name = name,
 		.track_depth = track_depth,
 		.start = start,
-		.dur_or_value = end > start ? end - start : 0,
+		.dur_or_value = end - start,
 	};
 	if (end > l->last)
 		l->last = end;

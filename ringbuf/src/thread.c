@@ -40,8 +40,10 @@ static void slot_release(struct local *l)
 	fence_signal();
 	if (live)
 		scopes_end(l, 0, ticks_now(l->rec->clock));
+	loss_flush(l);
 	chunk_close(l);
 	l->leaving = 1;
+	store_relaxed(&l->owner, 0);
 	store_release(&l->slot->life_state, (uint64_t)l->life << 32);
 }
 
@@ -71,37 +73,35 @@ static uint32_t thread_id(void)
 }
 
 /* A used slot whose thread is gone without its exit handlers (raw clone, pthread_exit in a signal storm). */
-static bool slot_abandoned(const struct drec *rec, const struct drec_slot *slot)
+static bool abandoned(const struct drec *rec, uint64_t owner)
 {
-	uint32_t tid = load32_relaxed(&slot->tid);
-	return tid != 0 && syscall(SYS_tgkill, (pid_t)rec->header->pid, (pid_t)tid, 0) < 0 && errno == ESRCH;
+	pid_t tid = (pid_t)(uint32_t)owner;
+	return tid != 0 && syscall(SYS_tgkill, (pid_t)rec->header->pid, tid, 0) < 0 && errno == ESRCH;
 }
 
-/* Closes what a thread that vanished left behind; its life is over already. */
-static void slot_bury(struct local *l)
-{
-	struct drec_slot *slot = l->slot;
-	uint64_t pending = load_relaxed(&slot->pending_count);
-	if (pending)
-		loss_slotless(l->rec, DREC_LOSS_THREAD_EXIT, pending, slot->pending_first, slot->pending_last);
-	chunk_close(l);
-}
-
-static bool slot_claim(struct drec *rec, uint32_t i, bool abandoned)
+static bool slot_claim_free(struct drec *rec, uint32_t i)
 {
 	struct drec_slot *slot = &rec->slots[i];
 	uint64_t seen = load_relaxed(&slot->life_state);
-	if ((uint32_t)seen != (abandoned ? 1 : 0))
-		return false;
-	if (abandoned && !slot_abandoned(rec, slot))
-		return false;
-	uint64_t claimed = ((seen >> 32) + 1) << 32 | 1;
-	if (!compare_exchange(&slot->life_state, &seen, claimed))
+	if ((uint32_t)seen != 0 || !compare_exchange(&slot->life_state, &seen, ((seen >> 32) + 1) << 32 | 1))
 		return false;
 	POINT(slot_claimed);
+	return true;
+}
+
+/*
+ * Takes over the slot of a thread that vanished, and closes what it left behind. Whoever takes the owner's word
+ * away has it: a slot that is just being given out has none, so it cannot be taken twice.
+ */
+static bool slot_claim_abandoned(struct drec *rec, uint32_t i)
+{
 	struct local *l = &rec->locals[i];
-	if (abandoned)
-		slot_bury(l);
+	uint64_t owner = load_relaxed(&l->owner);
+	if (!abandoned(rec, owner) || !compare_exchange(&l->owner, &owner, 0))
+		return false;
+	chunk_close(l);
+	store_release(&l->slot->life_state, ((owner >> 32) + 1) << 32 | 1);
+	POINT(slot_claimed);
 	return true;
 }
 
@@ -113,7 +113,7 @@ static void slot_begin(struct drec *rec, uint32_t i)
 	uint32_t begins = l->begins;
 	fetch_max_relaxed(&rec->state->slots_used, i + 1);
 	store32_relaxed(&slot->tid, thread_id());
-	store_relaxed(&slot->pending_count, 0);
+	/* A loss that the former life could not put into the stream is told by this one. */
 	store_release(&slot->open, (uint64_t)begins << 32);
 	store32_relaxed(&slot->chunk, NO_CHUNK);
 	l->rec = rec;
@@ -131,6 +131,7 @@ static void slot_begin(struct drec *rec, uint32_t i)
 	l->prev_last = 0;
 	l->step_scope = 0;
 	l->full_tail = 0;
+	store_release(&l->owner, (uint64_t)l->life << 32 | load32_relaxed(&slot->tid));
 }
 
 static uint32_t own_track(struct drec *rec)
@@ -147,10 +148,10 @@ static uint32_t own_track(struct drec *rec)
 static struct local *local_register(struct drec *rec)
 {
 	uint32_t i;
-	for (i = 0; i < rec->n_slots && !slot_claim(rec, i, false); i++)
+	for (i = 0; i < rec->n_slots && !slot_claim_free(rec, i); i++)
 		;
 	if (i == rec->n_slots)
-		for (i = 0; i < rec->n_slots && !slot_claim(rec, i, true); i++)
+		for (i = 0; i < rec->n_slots && !slot_claim_abandoned(rec, i); i++)
 			;
 	if (i == rec->n_slots)
 		return NULL;

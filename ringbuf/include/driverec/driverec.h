@@ -147,7 +147,8 @@ void drec_trigger(drec *rec, const char *reason);
 
 /*
  * Any event, as given: ids of this recorder, times in its clock unless DREC_FLAG_ABS. For sources that
- * bring events of others. Returns 0, or -errno if it was not recorded (and counted): ENOSPC, E2BIG, EBUSY.
+ * bring events of others. Returns 0, or -errno if it was not recorded (and counted): ENOSPC, E2BIG, EBUSY,
+ * EINVAL (no event: an unknown kind, an id beyond the dictionary, picoseconds beyond 999).
  */
 int drec_write(drec *rec, const struct drec_event *event);
 
