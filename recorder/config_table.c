@@ -110,7 +110,7 @@ const struct config_row config_rows[] = {
 	       "share above the median below which nothing is said, however steady the series"),
 	ENGINE("triggers.latency_spike.sigma", RATIO, PPM, 100 * PPM, "6",
 	       "deviations (1.4826 x MAD) above the median below which nothing is said"),
-	ENGINE("triggers.latency_spike.span_min", DURATION, 0, HOUR, "\"1 ms\"",
+	ENGINE("triggers.latency_spike.span_min", DURATION, 0, HOUR, "\"5 ms\"",
 	       "a span (not a step) must be slower by at least this much"),
 	ENGINE("triggers.shift.alert", BOOL, 0, 0, "false", "alert on a lasting change"),
 	ENGINE("triggers.straggler.ratio", RATIO, PPM, 1000 * PPM, "1.25", "times the peers' median compute"),
