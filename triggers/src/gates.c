@@ -103,15 +103,16 @@ static int is_coalesced(struct triggers_gates *gates, const struct triggers_engi
 	return gates->waiting && (!claim->by_hand || gates->waiting_by_hand);
 }
 
+/* What was under way already when the last one passed is the same event, seen on another track or rank. */
 static int is_cooling(const struct triggers_gates *gates, const struct triggers_engine *engine,
 		      const struct triggers_claim *claim)
 {
 	unsigned module = triggers_module_number(claim->module);
 	int64_t passed_ns = gates->passed_ns[module];
-	return !claim->by_hand && passed_ns != INT64_MIN &&
-	       claim->detected_ns - passed_ns <
-		       triggers_engine_option_ns(engine, TRIGGERS_OPTION_GATE_COOLDOWN) &&
-	       (int)claim->severity <= gates->passed_severity[module];
+	int64_t cooldown_ns = triggers_engine_option_ns(engine, TRIGGERS_OPTION_GATE_COOLDOWN);
+	if (claim->by_hand || passed_ns == INT64_MIN || (int)claim->severity > gates->passed_severity[module])
+		return 0;
+	return claim->detected_ns - passed_ns < cooldown_ns || (cooldown_ns && claim->t0_ns < passed_ns);
 }
 
 static void forget_older_than_a_day(struct triggers_gates *gates, int64_t now_ns)
