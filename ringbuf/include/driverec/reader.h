@@ -53,7 +53,10 @@ const struct drec_header *drec_reader_header(const struct drec_reader *reader);
 /* A section's place, or NULL if the file has none of that type. */
 const struct drec_section *drec_reader_section(const struct drec_reader *reader, unsigned type);
 
-/* Cheap: reads STATE alone. Returns 1 if something may be new since the last poll, 0 if not, or -errno. */
+/*
+ * Cheap: reads STATE and the entries of the chunks last written to. Returns 1 if something may be new since the
+ * last poll, 0 if not, or -errno. A thread that gets a used slot may be seen a few calls late.
+ */
 int drec_reader_changed(struct drec_reader *reader);
 
 /* STATE as last read by drec_reader_changed() or drec_reader_poll(). */
@@ -70,7 +73,8 @@ struct drec_place {
 
 /*
  * What drec_reader_poll() calls. `event` and what it points to are valid during the call. Return 0 to go on,
- * anything else ends the poll with that value; the event then counts as delivered.
+ * anything else ends the poll with that value; the event then counts as delivered. It may ask this reader for
+ * texts, tracks and times, and for nothing else.
  */
 typedef int drec_event_fn(void *context, const struct drec_event *event, const struct drec_place *place);
 
