@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <driverec/freeze.h>
+#include <reducer/chrome.h>
+#include <reducer/chrome_writer.h>
+#include <reducer/drec_codec.h>
+
+#include "command.h"
+#include "incidents/manifest.h"
+#include "output.h"
+#include "store_option.h"
+
+enum { SOURCES_MAX = 512, COPY_BYTES = 1 << 16 };
+
+struct export_options {
+	const char *store, *output;
+	bool strip_args;
+};
+
+static const struct option_row export_rows[] = {
+	OPTION_ROW('o', "output", "FILE", OPTION_TEXT, struct export_options, output,
+		   "what to write; its name says the format: .json, .json.gz, .drec"),
+	OPTION_ROW_FLAG(0, "strip-args", struct export_options, strip_args, "leave the args of events out"),
+	OPTION_ROW(0, "store", "DIR", OPTION_TEXT, struct export_options, store, "where incidents are kept"),
+	OPTION_ROWS_END,
+};
+
+/* The files that are exported together, and what the output has no place for. */
+struct sources {
+	char *path[SOURCES_MAX];
+	size_t count;
+	unsigned open_spans, captures;
+};
+
+struct export {
+	const struct command_call *call;
+	const struct export_options *options;
+	struct sources sources;
+	char tmp[INCIDENTS_PATH_MAX];
+	int fd;
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), tail = strlen(end);
+
+	return length >= tail && !strcmp(text + length - tail, end);
+}
+
+static int add_source(struct sources *sources, const char *path)
+{
+	if (sources->count == SOURCES_MAX)
+		return -E2BIG;
+	sources->path[sources->count] = strdup(path);
+	if (!sources->path[sources->count])
+		return -ENOMEM;
+	sources->count++;
+	return 0;
+}
+
+/* The raw windows that the manifest lists. */
+static int incident_sources(struct incidents_store *store, const struct incidents_entry *entry,
+			    struct sources *sources)
+{
+	const cJSON *file;
+	cJSON *root = NULL;
+	char name[256], path[INCIDENTS_PATH_MAX + 512];
+	int r = incident_manifest_read(store, entry->folder, &root);
+
+	if (r < 0)
+		return r;
+	sources->open_spans = (unsigned)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(root, "open_spans"));
+	cJSON_ArrayForEach(file, cJSON_GetObjectItemCaseSensitive(root, "files")) {
+		json_text(file, "path", name, sizeof(name));
+		if (!strncmp(name, "raw/captures/", strlen("raw/captures/")))
+			sources->captures++;
+		if (!ends_with(name, ".drec") || strncmp(name, "raw/", 4) != 0 || strstr(name, ".."))
+			continue;
+		snprintf(path, sizeof(path), "%s/incidents/%s/%s", incidents_store_path(store), entry->folder, name);
+		r = add_source(sources, path);
+		if (r < 0)
+			break;
+	}
+	cJSON_Delete(root);
+	return r;
+}
+
+/* A file that is there is meant as one; anything else names an incident. */
+static int find_sources(struct export *export, const char *what)
+{
+	struct incidents_store *store = NULL;
+	struct incidents_entry entry;
+	struct stat st;
+	int r;
+
+	if (stat(what, &st) == 0 && S_ISREG(st.st_mode))
+		return add_source(&export->sources, what) < 0 ? command_failed(export->call, "out of memory") :
+								COMMAND_DONE;
+	r = store_option_open(export->call, export->options->store, &store);
+	if (r != COMMAND_DONE)
+		return r;
+	r = store_option_find(export->call, store, what, &entry);
+	if (r == COMMAND_DONE) {
+		int found = incident_sources(store, &entry, &export->sources);
+
+		if (found < 0)
+			r = command_failed(export->call, "%s: %s", entry.folder, strerror(-found));
+		else if (export->sources.count == 0)
+			r = command_failed(export->call, "%s: holds no raw window; driverec show %.8s says why",
+					   entry.folder, entry.id);
+	}
+	incidents_store_free(store);
+	return r;
+}
+
+/* --- Chrome JSON --- */
+
+static int read_ring(struct drec_reader *reader, const struct reducer_sink *sink)
+{
+	const struct drec_window *window = drec_reader_window(reader);
+	struct reducer_drec_options options = { 0 };
+	struct reducer_read_report report;
+
+	if (window) {
+		options.has_window = 1;
+		options.a_ns = window->a_ns;
+		options.b_ns = window->b_ns;
+	}
+	return reducer_drec_read(reader, sink, &options, NULL, &report);
+}
+
+static int read_trace(struct export *export, const char *path, const struct reducer_sink *sink)
+{
+	struct reducer_input *input = NULL;
+	struct reducer_problem problem = { 0 };
+	struct reducer_read_report report;
+	int r = reducer_input_open(path, &input, &problem);
+
+	if (r < 0)
+		return -command_failed(export->call, "%s: %s", path, problem.what[0] ? problem.what : strerror(-r));
+	r = reducer_chrome_read(input, sink, NULL, &report);
+	if (r < 0 && report.n_problems)
+		r = -command_failed(export->call, "%s: %s (at byte %" PRIu64 ")", path,
+				    report.problem[report.n_problems - 1].what,
+				    report.problem[report.n_problems - 1].offset);
+	else if (r < 0)
+		r = -command_failed(export->call, "%s: %s", path, strerror(-r));
+	reducer_input_free(input);
+	return r;
+}
+
+static bool is_ring(const char *path)
+{
+	char magic[8] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, magic, sizeof(magic));
+
+	if (fd >= 0)
+		close(fd);
+	return n == (ssize_t)sizeof(magic) && !memcmp(magic, DREC_MAGIC, sizeof(magic));
+}
+
+/* Failures below are exit statuses, negated, since their message is out. */
+static int read_source(struct export *export, const char *path, const struct reducer_sink *sink)
+{
+	struct drec_reader *reader = NULL;
+	struct drec_problem problem = { 0 };
+	int r;
+
+	if (!is_ring(path))
+		return read_trace(export, path, sink);
+	r = drec_reader_open(AT_FDCWD, path, NULL, &reader, &problem);
+	if (r < 0)
+		return -command_failed(export->call, "%s: %s", path, problem.what[0] ? problem.what : strerror(-r));
+	r = read_ring(reader, sink);
+	drec_reader_free(reader);
+	return r < 0 ? -command_failed(export->call, "%s: %s", path, strerror(-r)) : 0;
+}
+
+/* A source's own base and root form are kept where there is one source. */
+static void take_form(const struct export *export, struct reducer_chrome_writer_options *options)
+{
+	struct drec_reader *reader = NULL;
+	struct reducer_drec_source source;
+	struct drec_problem problem;
+
+	if (export->sources.count != 1 || !is_ring(export->sources.path[0]) ||
+	    drec_reader_open(AT_FDCWD, export->sources.path[0], NULL, &reader, &problem) < 0)
+		return;
+	if (reducer_drec_source(reader, &source) == 0) {
+		options->array_root = source.array_root;
+		options->has_base = source.has_base;
+		options->base_unix_ns = source.base_unix_ns;
+	}
+	drec_reader_free(reader);
+}
+
+static void say_left_out(const struct export *export, const struct reducer_chrome_writer_stats *stats)
+{
+	const struct sources *sources = &export->sources;
+	const char *before = " Not in this format: ";
+
+	if (stats->args_left_out) {
+		printf("%sargs of %" PRIu64 " events", before, stats->args_left_out);
+		before = ", ";
+	}
+	if (stats->members_left_out) {
+		printf("%s%" PRIu64 " top-level members", before, stats->members_left_out);
+		before = ", ";
+	}
+	if (sources->open_spans) {
+		printf("%s%u open spans (kept in manifest.json)", before, sources->open_spans);
+		before = ", ";
+	}
+	if (sources->captures) {
+		printf("%s%u captures (kept in raw/captures/)", before, sources->captures);
+		before = ", ";
+	}
+	printf("%s\n", before[0] == ',' ? "." : "");
+}
+
+static int export_chrome(struct export *export)
+{
+	struct reducer_chrome_writer_options options = { .strip_args = export->options->strip_args };
+	struct reducer_chrome_writer *writer = NULL;
+	char count[OUTPUT_TEXT_MAX], bytes[OUTPUT_TEXT_MAX];
+	struct reducer_sink sink;
+	int r;
+
+	options.gzip_level = reducer_chrome_writer_level(export->options->output);
+	take_form(export, &options);
+	r = reducer_chrome_writer_new(export->fd, &options, &writer);
+	if (r < 0)
+		return -command_failed(export->call, "%s: %s", export->options->output, strerror(-r));
+	sink = reducer_chrome_writer_sink(writer);
+	for (size_t i = 0; r == 0 && i < export->sources.count; i++) {
+		r = read_source(export, export->sources.path[i], &sink);
+		sink.member = NULL; /* those of the first one stand for all */
+	}
+	if (r == 0) {
+		r = reducer_chrome_writer_finish(writer);
+		if (r < 0)
+			r = -command_failed(export->call, "%s: %s", export->options->output, strerror(-r));
+	}
+	if (r == 0) {
+		const struct reducer_chrome_writer_stats *stats = reducer_chrome_writer_stats(writer);
+
+		printf("%s events, %s.", output_count(count, stats->events), output_bytes(bytes, stats->file_bytes));
+		say_left_out(export, stats);
+	}
+	reducer_chrome_writer_free(writer);
+	return r;
+}
+
+/* --- .drec --- */
+
+static int copy_bytes(int from, int to)
+{
+	char *buffer = malloc(COPY_BYTES);
+	int r = buffer ? 0 : -ENOMEM;
+
+	while (r == 0) {
+		ssize_t n = read(from, buffer, COPY_BYTES);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			r = -errno;
+		if (n <= 0)
+			break;
+		for (ssize_t at = 0; r == 0 && at < n;) {
+			ssize_t w = write(to, buffer + at, (size_t)(n - at));
+
+			if (w < 0 && errno != EINTR)
+				r = -errno;
+			at += w > 0 ? w : 0;
+		}
+	}
+	free(buffer);
+	return r;
+}
+
+/* All of a ring as it is now. */
+static int snapshot_ring(struct drec_reader *reader, int fd)
+{
+	const struct drec_header *header = drec_reader_header(reader);
+	int64_t offset = drec_reader_mono_to_unix_ns(reader);
+	struct drec_snapshot_request request = { .mono_to_unix_ns = offset };
+	struct drec_snapshot_result result;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	request.a_ns = header->created_mono_ns + offset;
+	request.t0_ns = request.b_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + offset;
+	return drec_snapshot_write(reader, fd, &request, &result);
+}
+
+static int export_drec(struct export *export)
+{
+	const char *path = export->sources.path[0];
+	struct drec_reader *reader = NULL;
+	struct drec_problem problem = { 0 };
+	char bytes[OUTPUT_TEXT_MAX];
+	struct stat st;
+	int r;
+
+	if (export->sources.count != 1)
+		return -command_failed(export->call, "a .drec holds one ring and this incident has %zu files: name one "
+				       "of raw/ in its folder", export->sources.count);
+	if (export->options->strip_args)
+		return -command_failed(export->call, "--strip-args: a .drec is raw as it is; write .json or .json.gz");
+	r = drec_reader_open(AT_FDCWD, path, NULL, &reader, &problem);
+	if (r < 0)
+		return -command_failed(export->call, "%s: %s", path, problem.what[0] ? problem.what : strerror(-r));
+	r = drec_reader_window(reader) ? copy_bytes(drec_reader_fd(reader), export->fd) :
+					 snapshot_ring(reader, export->fd);
+	drec_reader_free(reader);
+	if (r == 0 && fstat(export->fd, &st) < 0)
+		r = -errno;
+	if (r < 0)
+		return -command_failed(export->call, "%s: %s", export->options->output, strerror(-r));
+	printf("%s, every event as it was given.\n", output_bytes(bytes, (uint64_t)st.st_blocks * 512));
+	return 0;
+}
+
+/* --- the output appears whole --- */
+
+static int write_output(struct export *export)
+{
+	const char *output = export->options->output;
+	int r;
+
+	if ((size_t)snprintf(export->tmp, sizeof(export->tmp), "%s.%d.tmp", output, (int)getpid()) >=
+	    sizeof(export->tmp))
+		return command_failed(export->call, "%s: the name is too long", output);
+	export->fd = open(export->tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (export->fd < 0)
+		return command_failed(export->call, "%s: %s", output, strerror(errno));
+	r = ends_with(output, ".drec") ? export_drec(export) : export_chrome(export);
+	if (r == 0 && (fsync(export->fd) < 0 || rename(export->tmp, output) < 0))
+		r = -command_failed(export->call, "%s: %s", output, strerror(errno));
+	close(export->fd);
+	if (r < 0)
+		unlink(export->tmp);
+	return -r;
+}
+
+static int export_run(const struct command_call *call)
+{
+	const struct export_options *options = call->options;
+	struct export export = { .call = call, .options = options, .fd = -1 };
+	int status;
+
+	if (!options->output)
+		return command_misuse(call, "where to? -o FILE.json.gz, FILE.json or FILE.drec");
+	if (!ends_with(options->output, ".json") && !ends_with(options->output, ".json.gz") &&
+	    !ends_with(options->output, ".drec"))
+		return command_misuse(call, "%s: there is .json, .json.gz and .drec", options->output);
+	status = find_sources(&export, call->argv[0]);
+	if (status == COMMAND_DONE)
+		status = write_output(&export);
+	for (size_t i = 0; i < export.sources.count; i++)
+		free(export.sources.path[i]);
+	return status;
+}
+
+const struct command command_export = {
+	.name = "export",
+	.summary = "write an incident, a window file, a ring or a trace in another format",
+	.operands = "ID|FILE -o OUT",
+	.details = "The name of OUT says the format: .json and .json.gz are Chrome trace JSON, for Perfetto and "
+		   "chrome://tracing; .drec is a raw window file.\n"
+		   "Says how many events were written, and what the format has no place for.",
+	.examples = "driverec export 7f3a -o stall.json.gz\ndriverec export rank3.drec -o rank3.json --strip-args",
+	.options = export_rows,
+	.options_bytes = sizeof(struct export_options),
+	.operands_min = 1,
+	.operands_max = 1,
+	.run = export_run,
+};
