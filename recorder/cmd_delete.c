@@ -30,7 +30,8 @@ static int delete_one(const struct command_call *call, struct incidents_store *s
 	incidents_store_bytes(store, entry.folder, &bytes);
 	r = incidents_store_delete(store, entry.folder, options->even_kept);
 	if (r == -EPERM)
-		return command_failed(call, "%s: holds what driverec did not make; nothing was deleted", entry.folder);
+		return command_failed(call, "%s: holds what driverec did not make; nothing was deleted",
+				      entry.folder);
 	if (r == -EBUSY)
 		return command_failed(call, "%s: is kept; driverec keep --release %.8s first, or --even-kept",
 				      entry.folder, entry.id);

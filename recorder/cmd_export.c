@@ -40,7 +40,8 @@ struct sources {
 	unsigned open_spans, captures;
 };
 
-struct export {
+struct export
+{
 	const struct command_call *call;
 	const struct export_options *options;
 	struct sources sources;
@@ -77,14 +78,17 @@ static int incident_sources(struct incidents_store *store, const struct incident
 
 	if (r < 0)
 		return r;
-	sources->open_spans = (unsigned)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(root, "open_spans"));
-	cJSON_ArrayForEach(file, cJSON_GetObjectItemCaseSensitive(root, "files")) {
+	sources->open_spans =
+		(unsigned)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(root, "open_spans"));
+	cJSON_ArrayForEach(file, cJSON_GetObjectItemCaseSensitive(root, "files"))
+	{
 		json_text(file, "path", name, sizeof(name));
 		if (!strncmp(name, "raw/captures/", strlen("raw/captures/")))
 			sources->captures++;
 		if (!ends_with(name, ".drec") || strncmp(name, "raw/", 4) != 0 || strstr(name, ".."))
 			continue;
-		snprintf(path, sizeof(path), "%s/incidents/%s/%s", incidents_store_path(store), entry->folder, name);
+		snprintf(path, sizeof(path), "%s/incidents/%s/%s", incidents_store_path(store), entry->folder,
+			 name);
 		r = add_source(sources, path);
 		if (r < 0)
 			break;
@@ -102,8 +106,8 @@ static int find_sources(struct export *export, const char *what)
 	int r;
 
 	if (stat(what, &st) == 0 && S_ISREG(st.st_mode))
-		return add_source(&export->sources, what) < 0 ? command_failed(export->call, "out of memory") :
-								COMMAND_DONE;
+		return add_source(&export->sources, what) < 0 ? command_failed(export->call, "out of memory")
+							      : COMMAND_DONE;
 	r = store_option_open(export->call, export->options->store, &store);
 	if (r != COMMAND_DONE)
 		return r;
@@ -114,7 +118,8 @@ static int find_sources(struct export *export, const char *what)
 		if (found < 0)
 			r = command_failed(export->call, "%s: %s", entry.folder, strerror(-found));
 		else if (export->sources.count == 0)
-			r = command_failed(export->call, "%s: holds no raw window; driverec show %.8s says why",
+			r = command_failed(export->call,
+					   "%s: holds no raw window; driverec show %.8s says why",
 					   entry.folder, entry.id);
 	}
 	incidents_store_free(store);
@@ -126,7 +131,7 @@ static int find_sources(struct export *export, const char *what)
 static int read_ring(struct drec_reader *reader, const struct reducer_sink *sink)
 {
 	const struct drec_window *window = drec_reader_window(reader);
-	struct reducer_drec_options options = { 0 };
+	struct reducer_drec_options options = {0};
 	struct reducer_read_report report;
 
 	if (window) {
@@ -140,12 +145,13 @@ static int read_ring(struct drec_reader *reader, const struct reducer_sink *sink
 static int read_trace(struct export *export, const char *path, const struct reducer_sink *sink)
 {
 	struct reducer_input *input = NULL;
-	struct reducer_problem problem = { 0 };
+	struct reducer_problem problem = {0};
 	struct reducer_read_report report;
 	int r = reducer_input_open(path, &input, &problem);
 
 	if (r < 0)
-		return -command_failed(export->call, "%s: %s", path, problem.what[0] ? problem.what : strerror(-r));
+		return -command_failed(export->call, "%s: %s", path,
+				       problem.what[0] ? problem.what : strerror(-r));
 	r = reducer_chrome_read(input, sink, NULL, &report);
 	if (r < 0 && report.n_problems)
 		r = -command_failed(export->call, "%s: %s (at byte %" PRIu64 ")", path,
@@ -172,14 +178,15 @@ static bool is_ring(const char *path)
 static int read_source(struct export *export, const char *path, const struct reducer_sink *sink)
 {
 	struct drec_reader *reader = NULL;
-	struct drec_problem problem = { 0 };
+	struct drec_problem problem = {0};
 	int r;
 
 	if (!is_ring(path))
 		return read_trace(export, path, sink);
 	r = drec_reader_open(AT_FDCWD, path, NULL, &reader, &problem);
 	if (r < 0)
-		return -command_failed(export->call, "%s: %s", path, problem.what[0] ? problem.what : strerror(-r));
+		return -command_failed(export->call, "%s: %s", path,
+				       problem.what[0] ? problem.what : strerror(-r));
 	r = read_ring(reader, sink);
 	drec_reader_free(reader);
 	return r < 0 ? -command_failed(export->call, "%s: %s", path, strerror(-r)) : 0;
@@ -229,7 +236,7 @@ static void say_left_out(const struct export *export, const struct reducer_chrom
 
 static int export_chrome(struct export *export)
 {
-	struct reducer_chrome_writer_options options = { .strip_args = export->options->strip_args };
+	struct reducer_chrome_writer_options options = {.strip_args = export->options->strip_args};
 	struct reducer_chrome_writer *writer = NULL;
 	char count[OUTPUT_TEXT_MAX], bytes[OUTPUT_TEXT_MAX];
 	struct reducer_sink sink;
@@ -253,7 +260,8 @@ static int export_chrome(struct export *export)
 	if (r == 0) {
 		const struct reducer_chrome_writer_stats *stats = reducer_chrome_writer_stats(writer);
 
-		printf("%s events, %s.", output_count(count, stats->events), output_bytes(bytes, stats->file_bytes));
+		printf("%s events, %s.", output_count(count, stats->events),
+		       output_bytes(bytes, stats->file_bytes));
 		say_left_out(export, stats);
 	}
 	reducer_chrome_writer_free(writer);
@@ -293,7 +301,7 @@ static int snapshot_ring(struct drec_reader *reader, int fd)
 {
 	const struct drec_header *header = drec_reader_header(reader);
 	int64_t offset = drec_reader_mono_to_unix_ns(reader);
-	struct drec_snapshot_request request = { .mono_to_unix_ns = offset };
+	struct drec_snapshot_request request = {.mono_to_unix_ns = offset};
 	struct drec_snapshot_result result;
 	struct timespec now;
 
@@ -307,21 +315,25 @@ static int export_drec(struct export *export)
 {
 	const char *path = export->sources.path[0];
 	struct drec_reader *reader = NULL;
-	struct drec_problem problem = { 0 };
+	struct drec_problem problem = {0};
 	char bytes[OUTPUT_TEXT_MAX];
 	struct stat st;
 	int r;
 
 	if (export->sources.count != 1)
-		return -command_failed(export->call, "a .drec holds one ring and this incident has %zu files: name one "
-				       "of raw/ in its folder", export->sources.count);
+		return -command_failed(export->call,
+				       "a .drec holds one ring and this incident has %zu files: name one "
+				       "of raw/ in its folder",
+				       export->sources.count);
 	if (export->options->strip_args)
-		return -command_failed(export->call, "--strip-args: a .drec is raw as it is; write .json or .json.gz");
+		return -command_failed(export->call,
+				       "--strip-args: a .drec is raw as it is; write .json or .json.gz");
 	r = drec_reader_open(AT_FDCWD, path, NULL, &reader, &problem);
 	if (r < 0)
-		return -command_failed(export->call, "%s: %s", path, problem.what[0] ? problem.what : strerror(-r));
-	r = drec_reader_window(reader) ? copy_bytes(drec_reader_fd(reader), export->fd) :
-					 snapshot_ring(reader, export->fd);
+		return -command_failed(export->call, "%s: %s", path,
+				       problem.what[0] ? problem.what : strerror(-r));
+	r = drec_reader_window(reader) ? copy_bytes(drec_reader_fd(reader), export->fd)
+				       : snapshot_ring(reader, export->fd);
 	drec_reader_free(reader);
 	if (r == 0 && fstat(export->fd, &st) < 0)
 		r = -errno;
@@ -356,7 +368,7 @@ static int write_output(struct export *export)
 static int export_run(const struct command_call *call)
 {
 	const struct export_options *options = call->options;
-	struct export export = { .call = call, .options = options, .fd = -1 };
+	struct export export = {.call = call, .options = options, .fd = -1};
 	int status;
 
 	if (!options->output)
@@ -376,10 +388,12 @@ const struct command command_export = {
 	.name = "export",
 	.summary = "write an incident, a window file, a ring or a trace in another format",
 	.operands = "ID|FILE -o OUT",
-	.details = "The name of OUT says the format: .json and .json.gz are Chrome trace JSON, for Perfetto and "
-		   "chrome://tracing; .drec is a raw window file.\n"
-		   "Says how many events were written, and what the format has no place for.",
-	.examples = "driverec export 7f3a -o stall.json.gz\ndriverec export rank3.drec -o rank3.json --strip-args",
+	.details =
+		"The name of OUT says the format: .json and .json.gz are Chrome trace JSON, for Perfetto and "
+		"chrome://tracing; .drec is a raw window file.\n"
+		"Says how many events were written, and what the format has no place for.",
+	.examples = "driverec export 7f3a -o stall.json.gz\ndriverec export rank3.drec -o rank3.json "
+		    "--strip-args",
 	.options = export_rows,
 	.options_bytes = sizeof(struct export_options),
 	.operands_min = 1,

@@ -16,12 +16,16 @@ struct incidents_options {
 
 static const struct option_row incidents_rows[] = {
 	OPTION_ROW_FLAG('j', "json", struct incidents_options, json, "print JSON"),
-	OPTION_ROW_FLAG('a', "all", struct incidents_options, all, "notes too, and folders that cannot be read"),
+	OPTION_ROW_FLAG('a', "all", struct incidents_options, all,
+			"notes too, and folders that cannot be read"),
 	OPTION_ROW(0, "severity", "LEVEL", OPTION_TEXT, struct incidents_options, severity,
 		   "note, warn or critical, and what is above"),
-	OPTION_ROW(0, "trigger", "NAME", OPTION_TEXT, struct incidents_options, trigger, "only of this trigger"),
-	OPTION_ROW(0, "since", "TIME", OPTION_DURATION, struct incidents_options, since_ns, "only of the last TIME"),
-	OPTION_ROW(0, "store", "DIR", OPTION_TEXT, struct incidents_options, store, "where incidents are kept"),
+	OPTION_ROW(0, "trigger", "NAME", OPTION_TEXT, struct incidents_options, trigger,
+		   "only of this trigger"),
+	OPTION_ROW(0, "since", "TIME", OPTION_DURATION, struct incidents_options, since_ns,
+		   "only of the last TIME"),
+	OPTION_ROW(0, "store", "DIR", OPTION_TEXT, struct incidents_options, store,
+		   "where incidents are kept"),
 	OPTION_ROWS_END,
 };
 
@@ -68,8 +72,8 @@ static const char *state_of(const struct incidents_entry *entry)
 	return entry->kept ? "open, kept" : "open";
 }
 
-static void add_row(struct output_table *table, struct incidents_store *store, const struct incidents_entry *entry,
-		    unsigned digits)
+static void add_row(struct output_table *table, struct incidents_store *store,
+		    const struct incidents_entry *entry, unsigned digits)
 {
 	char text[OUTPUT_TEXT_MAX];
 	uint64_t bytes = 0;
@@ -134,12 +138,12 @@ static cJSON *entry_json(struct incidents_store *store, const struct incidents_e
 	return json;
 }
 
-static int print_table(struct incidents_store *store, const struct incidents_entry *entries, const bool *shown,
-		       size_t count, unsigned digits)
+static int print_table(struct incidents_store *store, const struct incidents_entry *entries,
+		       const bool *shown, size_t count, unsigned digits)
 {
 	static const struct output_column columns[] = {
-		{ "ID", 0 }, { "AT", 0 }, { "SEVERITY", 0 }, { "TRIGGER", 0 }, { "RANK", 1 }, { "STEP", 1 },
-		{ "LASTED", 1 }, { "SPANS/DEVICE", 0 }, { "SIZE", 1 }, { "", 0 },
+		{"ID", 0},   {"AT", 0},     {"SEVERITY", 0},     {"TRIGGER", 0}, {"RANK", 1},
+		{"STEP", 1}, {"LASTED", 1}, {"SPANS/DEVICE", 0}, {"SIZE", 1},    {"", 0},
 	};
 	struct output_table *table = output_table_new(columns, sizeof(columns) / sizeof(columns[0]));
 	int r;
@@ -219,7 +223,8 @@ const struct command command_incidents = {
 	.name = "incidents",
 	.summary = "list what was kept",
 	.operands = "",
-	.details = "One line an incident, oldest first: when, how bad, which trigger, rank and step, how long it lasted, "
+	.details = "One line an incident, oldest first: when, how bad, which trigger, rank and step, how "
+		   "long it lasted, "
 		   "whether its host spans and device events are complete, partial or none, and its size.\n"
 		   "Notes of triggers that alarm nobody are left out without --all.",
 	.examples = "driverec incidents --since 1d\ndriverec incidents --severity critical --json",

@@ -69,7 +69,8 @@ static void look_inside(struct dead_ring *dead)
 			dead->step = (int64_t)open[i].step;
 			printf("  thread %u: in step %" PRIu64 "\n", open[i].tid, open[i].step);
 		} else if (drec_reader_text(dead->reader, open[i].name, &kind, &text, &bytes) == 0) {
-			printf("  thread %u: inside \"%.*s\"\n", open[i].tid, (int)(bytes < 100 ? bytes : 100), text);
+			printf("  thread %u: inside \"%.*s\"\n", open[i].tid,
+			       (int)(bytes < 100 ? bytes : 100), text);
 		}
 	}
 }
@@ -77,7 +78,7 @@ static void look_inside(struct dead_ring *dead)
 static int read_ring(struct dead_ring *dead)
 {
 	const struct drec_header *header = drec_reader_header(dead->reader);
-	struct drec_poll_stats stats = { 0 };
+	struct drec_poll_stats stats = {0};
 	char count[OUTPUT_TEXT_MAX], lost[OUTPUT_TEXT_MAX];
 	int r;
 
@@ -128,14 +129,22 @@ static void host_log(void *context, const char *kind, const char *sentence)
 
 static int keep_ring(struct dead_ring *dead, struct incidents_store *store)
 {
-	const struct incidents_sizing sizing = { .pre_min_ns = 1 };
-	const struct incidents_host host = { .context = dead, .rings = host_rings, .mono_ns = host_mono_ns,
-					     .mono_to_unix_ns = host_offset_ns, .log = host_log };
-	struct triggers_firing firing = { .trigger = "recover", .severity = TRIGGERS_NOTE,
-					  .series_id = TRIGGERS_SERIES_NONE, .rank = dead->ring.rank,
-					  .t0_ns = dead->last_ns, .until_ns = dead->last_ns,
-					  .detected_ns = dead->last_ns, .step = dead->step, .sample = -1,
-					  .evidence = "recovered from the ring of a producer that is gone" };
+	const struct incidents_sizing sizing = {.pre_min_ns = 1};
+	const struct incidents_host host = {.context = dead,
+					    .rings = host_rings,
+					    .mono_ns = host_mono_ns,
+					    .mono_to_unix_ns = host_offset_ns,
+					    .log = host_log};
+	struct triggers_firing firing = {.trigger = "recover",
+					 .severity = TRIGGERS_NOTE,
+					 .series_id = TRIGGERS_SERIES_NONE,
+					 .rank = dead->ring.rank,
+					 .t0_ns = dead->last_ns,
+					 .until_ns = dead->last_ns,
+					 .detected_ns = dead->last_ns,
+					 .step = dead->step,
+					 .sample = -1,
+					 .evidence = "recovered from the ring of a producer that is gone"};
 	struct incidents *incidents = NULL;
 	char id[INCIDENTS_ID_TEXT] = "";
 	int r = incidents_new(&host, store, &sizing, &incidents);
@@ -156,8 +165,10 @@ static int keep_ring(struct dead_ring *dead, struct incidents_store *store)
 
 static int write_window(struct dead_ring *dead, const char *path)
 {
-	const struct drec_snapshot_request request = { .t0_ns = dead->last_ns, .a_ns = dead->born_ns,
-						       .b_ns = dead->last_ns, .mono_to_unix_ns = dead->offset_ns };
+	const struct drec_snapshot_request request = {.t0_ns = dead->last_ns,
+						      .a_ns = dead->born_ns,
+						      .b_ns = dead->last_ns,
+						      .mono_to_unix_ns = dead->offset_ns};
 	struct drec_snapshot_result result;
 	char bytes[OUTPUT_TEXT_MAX];
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600), r;
@@ -178,12 +189,14 @@ static int write_window(struct dead_ring *dead, const char *path)
 /* --- which rings --- */
 
 /* 1 = it was recovered, 0 = nothing to do, or the exit status of a failure, negated. */
-static int recover(const struct command_call *call, const char *path, struct incidents_store *store, bool asked_for)
+static int recover(const struct command_call *call, const char *path, struct incidents_store *store,
+		   bool asked_for)
 {
 	const struct recover_options *options = call->options;
-	const struct drec_reader_options reading = { .rings_only = 1, .writable = 1, .safe_open = !asked_for };
-	struct dead_ring dead = { .call = call, .step = -1, .ring = { .path = path, .watermark_ns = INT64_MAX, .dead = true } };
-	struct drec_problem problem = { 0 };
+	const struct drec_reader_options reading = {.rings_only = 1, .writable = 1, .safe_open = !asked_for};
+	struct dead_ring dead = {
+		.call = call, .step = -1, .ring = {.path = path, .watermark_ns = INT64_MAX, .dead = true}};
+	struct drec_problem problem = {0};
 	int alive, r = drec_reader_open(AT_FDCWD, path, &reading, &dead.reader, &problem);
 
 	if (r < 0)
@@ -195,8 +208,10 @@ static int recover(const struct command_call *call, const char *path, struct inc
 	if (alive != 0 || (!asked_for && drec_reader_state(dead.reader)->end_mark)) {
 		drec_reader_free(dead.reader);
 		if (asked_for)
-			return -command_failed(call, "%s: its producer is still there; ask the daemon: driverec "
-					       "trigger --last 1min", path);
+			return -command_failed(call,
+					       "%s: its producer is still there; ask the daemon: driverec "
+					       "trigger --last 1min",
+					       path);
 		return 0;
 	}
 	r = read_ring(&dead);
@@ -204,7 +219,8 @@ static int recover(const struct command_call *call, const char *path, struct inc
 		r = options->output ? write_window(&dead, options->output) : keep_ring(&dead, store);
 	drec_reader_free(dead.reader);
 	if (r < 0)
-		return -command_failed(call, "%s: %s", options->output ? options->output : path, strerror(-r));
+		return -command_failed(call, "%s: %s", options->output ? options->output : path,
+				       strerror(-r));
 	return 1;
 }
 
@@ -278,7 +294,8 @@ const struct command command_recover = {
 	.name = "recover",
 	.summary = "keep what the rings of dead processes still hold",
 	.operands = "[RING]...",
-	.details = "Without operands: every ring in the run directory whose process died without saying so. Says what it "
+	.details = "Without operands: every ring in the run directory whose process died without saying so. "
+		   "Says what it "
 		   "was inside of and makes an incident of it.",
 	.examples = "driverec recover\ndriverec recover rank3.6dc015d6fc1df318.ring -o rank3.drec",
 	.options = recover_rows,

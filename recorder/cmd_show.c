@@ -25,11 +25,13 @@ static const cJSON *get(const cJSON *object, const char *name)
 
 static void show_evidence(const cJSON *root)
 {
-	char text[512], severity[16], trigger[TRIGGERS_NAME_MAX], series[TRIGGERS_NAME_MAX], when[OUTPUT_TEXT_MAX];
+	char text[512], severity[16], trigger[TRIGGERS_NAME_MAX], series[TRIGGERS_NAME_MAX],
+		when[OUTPUT_TEXT_MAX];
 	const cJSON *firing;
 
 	printf("\nevidence\n");
-	cJSON_ArrayForEach(firing, get(root, "firings")) {
+	cJSON_ArrayForEach(firing, get(root, "firings"))
+	{
 		json_text(firing, "evidence", text, sizeof(text));
 		json_text(firing, "severity", severity, sizeof(severity));
 		json_text(firing, "trigger", trigger, sizeof(trigger));
@@ -45,7 +47,8 @@ static void show_open(const cJSON *root)
 	char ring[160], name[160], kind[16], since[OUTPUT_TEXT_MAX];
 
 	printf("\nopen spans%s\n", cJSON_GetArraySize(list) ? "" : "\n  none");
-	cJSON_ArrayForEach(open, list) {
+	cJSON_ArrayForEach(open, list)
+	{
 		json_text(open, "ring", ring, sizeof(ring));
 		json_text(open, "name", name, sizeof(name));
 		json_text(open, "kind", kind, sizeof(kind));
@@ -66,7 +69,8 @@ static void show_coverage(const cJSON *root)
 
 	json_text(root, "device_sentence", sentence, sizeof(sentence));
 	printf("\ncoverage   %s\n", sentence);
-	cJSON_ArrayForEach(class, coverage) {
+	cJSON_ArrayForEach(class, coverage)
+	{
 		json_text(class, "verdict", verdict, sizeof(verdict));
 		json_text(class, "why", why, sizeof(why));
 		snprintf(words, sizeof(words), "%s", class->string);
@@ -85,14 +89,17 @@ static void show_losses(const cJSON *root)
 	char ring[160], reason[32], count[OUTPUT_TEXT_MAX], from[OUTPUT_TEXT_MAX], to[OUTPUT_TEXT_MAX];
 
 	printf("\nlosses%s\n", cJSON_GetArraySize(list) ? "" : "\n  none inside the window");
-	cJSON_ArrayForEach(loss, list) {
+	cJSON_ArrayForEach(loss, list)
+	{
 		json_text(loss, "ring", ring, sizeof(ring));
 		json_text(loss, "reason", reason, sizeof(reason));
-		printf("  %s: %s events (%s), %s to %s\n", ring, output_count(count, json_u64(loss, "count", 0)),
-		       reason, output_time(from, json_ns(loss, "first_ns", 0)),
+		printf("  %s: %s events (%s), %s to %s\n", ring,
+		       output_count(count, json_u64(loss, "count", 0)), reason,
+		       output_time(from, json_ns(loss, "first_ns", 0)),
 		       output_time(to, json_ns(loss, "last_ns", 0)));
 	}
-	cJSON_ArrayForEach(note, get(root, "notes")) {
+	cJSON_ArrayForEach(note, get(root, "notes"))
+	{
 		if (cJSON_IsString(note))
 			printf("  note: %s\n", note->valuestring);
 	}
@@ -124,7 +131,8 @@ static int show_one(const struct command_call *call, struct incidents_store *sto
 		return r;
 	r = incident_manifest_read(store, entry.folder, &root);
 	if (r < 0)
-		return command_failed(call, "%s: the manifest could not be read: %s", entry.folder, strerror(-r));
+		return command_failed(call, "%s: the manifest could not be read: %s", entry.folder,
+				      strerror(-r));
 	if (options->json)
 		return output_json_print(root, stdout) < 0 ? COMMAND_FAILED : COMMAND_DONE;
 	show(store, &entry, root);
@@ -149,7 +157,8 @@ const struct command command_show = {
 	.summary = "say what an incident is and what was kept of it",
 	.operands = "ID",
 	.details = "ID is the begin of an incident's id, its folder's name or a path to it.\n"
-		   "The first sentence says what happened. Then: what it is known from, what was open, how much of each "
+		   "The first sentence says what happened. Then: what it is known from, what was open, how "
+		   "much of each "
 		   "class of events was recorded, what was lost.",
 	.examples = "driverec show 7f3a\ndriverec show --json 7f3a",
 	.options = show_rows,

@@ -52,8 +52,10 @@ int store_option_open(const struct command_call *call, const char *option, struc
 		return COMMAND_FAILED;
 	r = incidents_store_open(path, false, ret_store);
 	if (r == -ENOENT)
-		r = command_failed(call, "%s: no store there; a daemon makes it (driverec run), or name one with "
-				   "--store DIR", path);
+		r = command_failed(call,
+				   "%s: no store there; a daemon makes it (driverec run), or name one with "
+				   "--store DIR",
+				   path);
 	else if (r < 0)
 		r = command_failed(call, "%s: the store could not be opened: %s", path, strerror(-r));
 	free(path);
@@ -69,11 +71,13 @@ int store_option_find(const struct command_call *call, struct incidents_store *s
 	case 0:
 		return COMMAND_DONE;
 	case -EEXIST:
-		return command_failed(call, "%s: several incidents begin like this; give more digits "
-				      "(driverec incidents)", what);
-	case -EINVAL:
-		return command_failed(call, "%s: too short for an id; give at least 4 digits (driverec incidents)",
+		return command_failed(call,
+				      "%s: several incidents begin like this; give more digits "
+				      "(driverec incidents)",
 				      what);
+	case -EINVAL:
+		return command_failed(
+			call, "%s: too short for an id; give at least 4 digits (driverec incidents)", what);
 	case -ENOENT:
 		return command_failed(call, "%s: no such incident in %s (driverec incidents --all)", what,
 				      incidents_store_path(store));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The next start after a daemon was killed. What it left is in three places: pins in the rings, records in
- * pending/, folders in incidents/. From them every incident is taken up where it can be: a pin without a record
- * becomes one; a record without a folder is waited for and written; a folder with a record is told of again.
+ * pending/, folders in incidents/. From them every incident is taken up where it can be: a pin without a
+ * record becomes one; a record without a folder is waited for and written; a folder with a record is told of
+ * again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,11 +22,13 @@ static int adopt_record(void *context, int dirfd, const char *name)
 	int r;
 
 	(void)dirfd;
-	if (length != INCIDENTS_ID_TEXT - 1 + strlen(".json") || strcmp(name + INCIDENTS_ID_TEXT - 1, ".json") != 0)
+	if (length != INCIDENTS_ID_TEXT - 1 + strlen(".json") ||
+	    strcmp(name + INCIDENTS_ID_TEXT - 1, ".json") != 0)
 		return 0;
 	r = incident_record_read(incidents->store, name, &incident);
 	if (r < 0) {
-		incidents_log(incidents, "incident_record", "The record %s could not be read: %s", name, strerror(-r));
+		incidents_log(incidents, "incident_record", "The record %s could not be read: %s", name,
+			      strerror(-r));
 		return 0;
 	}
 	incident->restarted = memcmp(incident->boot_id, incidents->boot_id, sizeof(incident->boot_id)) != 0;
@@ -60,7 +63,8 @@ static struct incident *from_pin(struct incidents *incidents, const struct drec_
 	if (!incident)
 		return NULL;
 	firing = &incident->firing[incident->n_firings++];
-	snprintf(firing->trigger, sizeof(firing->trigger), "%.*s", (int)sizeof(pin->trigger) - 1, pin->trigger);
+	snprintf(firing->trigger, sizeof(firing->trigger), "%.*s", (int)sizeof(pin->trigger) - 1,
+		 pin->trigger);
 	snprintf(firing->evidence, sizeof(firing->evidence), "taken up from its pins after a restart");
 	firing->severity = TRIGGERS_WARN;
 	firing->series_id = TRIGGERS_SERIES_NONE;
@@ -83,7 +87,7 @@ static struct incident *from_pin(struct incidents *incidents, const struct drec_
 /* A second window of the same incident may be known from another pin only. */
 static void widen(struct incident *incident, const struct drec_pin *pin)
 {
-	struct incident_window window = { pin->a_ns, pin->b_ns };
+	struct incident_window window = {pin->a_ns, pin->b_ns};
 
 	for (unsigned i = 0; i < incident->n_windows; i++) {
 		if (incident->window[i].a_ns == pin->a_ns)
@@ -110,8 +114,8 @@ static void adopt_pins(struct incidents *incidents, const struct incidents_ring 
 		char id[INCIDENTS_ID_TEXT];
 		struct incident *incident;
 
-		if (!pins[i].active || memcmp(pins[i].store, incidents_store_id(incidents->store),
-					      INCIDENTS_ID_BYTES) != 0)
+		if (!pins[i].active ||
+		    memcmp(pins[i].store, incidents_store_id(incidents->store), INCIDENTS_ID_BYTES) != 0)
 			continue;
 		pins[i].trigger[sizeof(pins[i].trigger) - 1] = 0;
 		incidents_id_text(id, pins[i].incident);
@@ -177,7 +181,8 @@ static void attach(struct incidents *incidents, struct incident *incident, const
 	if (!published && (!pinned || !known)) {
 		if (pinned)
 			incident_unpin(now->reader, incident->id);
-		incident_pin(incident, &incidents->host, incidents_store_id(incidents->store), now, true, &fresh);
+		incident_pin(incident, &incidents->host, incidents_store_id(incidents->store), now, true,
+			     &fresh);
 		for (unsigned i = 0; i < incident->n_windows; i++) {
 			if (!known)
 				ring->pin[i] = fresh.pin[i];
@@ -221,16 +226,19 @@ static void watch_ongoing(struct incidents *incidents, const struct incidents_en
 		struct incident *incident;
 		cJSON *json = NULL, *firing;
 
-		if (!entry->readable || !entry->ongoing || entry->resolved_ns || incidents_find(incidents, entry->id) ||
+		if (!entry->readable || !entry->ongoing || entry->resolved_ns ||
+		    incidents_find(incidents, entry->id) ||
 		    incident_manifest_read(incidents->store, entry->folder, &json) < 0)
 			continue;
 		incident = incident_new();
-		cJSON_ArrayForEach(firing, cJSON_GetObjectItemCaseSensitive(json, "firings")) {
+		cJSON_ArrayForEach(firing, cJSON_GetObjectItemCaseSensitive(json, "firings"))
+		{
 			if (incident && incident->n_firings < INCIDENT_FIRINGS_MAX)
 				json_read_firing(firing, &incident->firing[incident->n_firings++]);
 		}
 		cJSON_Delete(json);
-		if (!incident || incident->n_firings == 0 || incidents_id_parse(entry->id, incident->id) < 0) {
+		if (!incident || incident->n_firings == 0 ||
+		    incidents_id_parse(entry->id, incident->id) < 0) {
 			incident_free(incident);
 			continue;
 		}
@@ -253,7 +261,8 @@ static int remove_leftover(void *context, int dirfd, const char *name)
 	struct leftover *leftover = context;
 
 	if (!strncmp(name, ".tmp-", 5)) {
-		for (struct incident *incident = leftover->incidents->list; incident; incident = incident->next) {
+		for (struct incident *incident = leftover->incidents->list; incident;
+		     incident = incident->next) {
 			if (!strcmp(incident->folder, name + 5))
 				return 0;
 		}
@@ -266,7 +275,7 @@ static int remove_leftover(void *context, int dirfd, const char *name)
 
 int incidents_adopt(struct incidents *incidents)
 {
-	struct leftover leftover = { incidents };
+	struct leftover leftover = {incidents};
 	struct incidents_entry *entries = NULL;
 	struct incident *incident, *next;
 	size_t count = 0;

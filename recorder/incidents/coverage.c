@@ -18,7 +18,7 @@ struct walk {
 	unsigned ring_index;
 	struct incident_raw *raw;
 	struct drec_reader *reader;
-	bool seen[INCIDENT_CLASSES];  /* the ring brings this class at all */
+	bool seen[INCIDENT_CLASSES]; /* the ring brings this class at all */
 	uint64_t events[INCIDENT_CLASSES];
 	int64_t device_first_ns, device_last_ns; /* device events that came through the ring */
 };
@@ -42,7 +42,7 @@ static bool about_device(const struct drec_track_info *track)
 /* Kineto's and XPlane's categories of work that ran on a device. */
 static bool device_category(struct walk *walk, uint16_t category)
 {
-	static const char *const names[] = { "kernel", "gpu_memcpy", "gpu_memset", "device_op" };
+	static const char *const names[] = {"kernel", "gpu_memcpy", "gpu_memset", "device_op"};
 	const char *text;
 	uint32_t bytes;
 	unsigned kind;
@@ -59,7 +59,7 @@ static bool device_category(struct walk *walk, uint16_t category)
 /* INCIDENT_CLASSES for what is in none. */
 static enum incident_class class_of(struct walk *walk, const struct drec_event *event)
 {
-	struct drec_track_info track = { 0 };
+	struct drec_track_info track = {0};
 	bool known = drec_reader_track(walk->reader, event->track, &track) == 0;
 
 	switch (event->kind) {
@@ -76,7 +76,8 @@ static enum incident_class class_of(struct walk *walk, const struct drec_event *
 	case DREC_ASYNC_END:
 		if (device_category(walk, event->category))
 			return INCIDENT_DEVICE_EVENTS;
-		return known && track.kind == DREC_TRACK_STREAM ? INCIDENT_DEVICE_LAUNCHES : INCIDENT_HOST_SPANS;
+		return known && track.kind == DREC_TRACK_STREAM ? INCIDENT_DEVICE_LAUNCHES
+								: INCIDENT_HOST_SPANS;
 	default:
 		return INCIDENT_CLASSES;
 	}
@@ -122,8 +123,8 @@ static int note_loss(struct walk *walk, const struct drec_event *event)
 {
 	struct incident *incident = walk->incident;
 	int64_t offset = incident->mono_to_unix_ns;
-	struct incident_loss loss = { .ring = walk->ring_index, .reason = event->category,
-				      .count = event->dur_or_value };
+	struct incident_loss loss = {
+		.ring = walk->ring_index, .reason = event->category, .count = event->dur_or_value};
 
 	loss.first_ns = incident_add_ns(drec_reader_mono_ns(walk->reader, event->start), offset);
 	loss.last_ns = incident_add_ns(drec_reader_mono_ns(walk->reader, event->id), offset);
@@ -354,14 +355,15 @@ static void cover_device(struct incident *incident, const struct walk *totals)
 		coverage->verdict = INCIDENT_COMPLETE;
 	else
 		snprintf(coverage->why, sizeof(coverage->why), "%s",
-			 totals->seen[INCIDENT_DEVICE_EVENTS] ? "device events came through a ring" :
-			 "device events exist only where a capture ran");
+			 totals->seen[INCIDENT_DEVICE_EVENTS]
+				 ? "device events came through a ring"
+				 : "device events exist only where a capture ran");
 }
 
 static int walk_file(struct walk *walk, int raw_fd)
 {
 	struct incident_raw *raw = walk->raw;
-	struct drec_poll_stats stats = { 0 };
+	struct drec_poll_stats stats = {0};
 	struct drec_open_info info[INCIDENT_OPEN_MAX];
 	struct drec_problem problem;
 	int r;
@@ -404,9 +406,10 @@ static void add_walk(struct incident *incident, struct walk *totals, const struc
 }
 
 /* Losses were read from all files by now, so each class can be judged. */
-static void judge(struct incident *incident, const bool (*brings)[INCIDENT_CLASSES], const struct walk *totals)
+static void judge(struct incident *incident, const bool (*brings)[INCIDENT_CLASSES],
+		  const struct walk *totals)
 {
-	for (unsigned class = 0; class < INCIDENT_DEVICE_EVENTS; class++) {
+	for (unsigned class = 0; class < INCIDENT_DEVICE_EVENTS; class ++) {
 		struct incident_coverage *coverage = &incident->coverage[class];
 
 		coverage->verdict = totals->seen[class] ? INCIDENT_COMPLETE : INCIDENT_NONE;
@@ -427,7 +430,7 @@ static void judge(struct incident *incident, const bool (*brings)[INCIDENT_CLASS
 /* The incident's own verdict: every ring whole, whether or not it brought events. */
 static void judge_all(struct incident *incident)
 {
-	struct incident_coverage all = { .verdict = INCIDENT_COMPLETE };
+	struct incident_coverage all = {.verdict = INCIDENT_COMPLETE};
 
 	for (unsigned i = 0; i < incident->n_rings; i++)
 		ring_gaps(incident, i, &all);
@@ -441,8 +444,8 @@ static void judge_all(struct incident *incident)
 
 int incident_cover(struct incident *incident, int raw_fd)
 {
-	bool (*brings)[INCIDENT_CLASSES] = calloc(incident->n_rings + 1, sizeof(*brings));
-	struct walk totals = { 0 };
+	bool(*brings)[INCIDENT_CLASSES] = calloc(incident->n_rings + 1, sizeof(*brings));
+	struct walk totals = {0};
 
 	if (!brings)
 		return -ENOMEM;
@@ -452,14 +455,14 @@ int incident_cover(struct incident *incident, int raw_fd)
 		struct incident_ring *ring = &incident->rings[i];
 
 		for (unsigned f = 0; f < ring->n_raw; f++) {
-			struct walk walk = { .incident = incident, .ring = ring, .ring_index = i,
-					     .raw = &ring->raw[f] };
+			struct walk walk = {
+				.incident = incident, .ring = ring, .ring_index = i, .raw = &ring->raw[f]};
 
 			ring->raw[f].events = 0;
 			if (ring->raw[f].error == 0)
 				ring->raw[f].error = walk_file(&walk, raw_fd);
 			add_walk(incident, &totals, &walk);
-			for (unsigned class = 0; class < INCIDENT_CLASSES; class++)
+			for (unsigned class = 0; class < INCIDENT_CLASSES; class ++)
 				brings[i][class] |= walk.seen[class];
 		}
 	}
@@ -483,8 +486,8 @@ void incident_device_sentence(const struct incident *incident, char *ret_text, s
 	if (coverage->before_end_ns) {
 		int64_t before = tenths(incident_first(incident)->t0_ns - coverage->before_end_ns);
 
-		snprintf(last, sizeof(last), "last capture ended %lld.%lld s before t0", (long long)(before / 10),
-			 (long long)(before % 10));
+		snprintf(last, sizeof(last), "last capture ended %lld.%lld s before t0",
+			 (long long)(before / 10), (long long)(before % 10));
 	}
 	snprintf(ret_text, room, "Device events for %lld.%lld s of %lld.%lld s; %s.", (long long)(have / 10),
 		 (long long)(have % 10), (long long)(asked / 10), (long long)(asked % 10), last);
@@ -495,7 +498,8 @@ static int64_t magnitude(int64_t value)
 	return value < 0 ? -value : value;
 }
 
-static void mark_clock(struct incident *incident, const struct drec_anchor *at, int64_t by_ns, const char *what)
+static void mark_clock(struct incident *incident, const struct drec_anchor *at, int64_t by_ns,
+		       const char *what)
 {
 	struct incident_clock_mark *mark;
 

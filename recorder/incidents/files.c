@@ -286,7 +286,7 @@ static int tree_entry(void *context, int dirfd, const char *name)
 
 int files_tree_bytes(int dirfd, const char *name, uint64_t *ret_bytes)
 {
-	struct tree_walk walk = { 0 };
+	struct tree_walk walk = {0};
 	int r = tree_entry(&walk, dirfd, name);
 
 	if (r == 0)

@@ -87,7 +87,7 @@ const char *incident_class_words(enum incident_class which)
 
 const char *incident_verdict_name(enum incident_verdict verdict)
 {
-	static const char *const names[] = { "none", "partial", "complete" };
+	static const char *const names[] = {"none", "partial", "complete"};
 
 	return verdict <= INCIDENT_COMPLETE ? names[verdict] : "unknown";
 }

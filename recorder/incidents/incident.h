@@ -28,7 +28,7 @@ enum {
 	INCIDENT_TEXT_MAX = 128,
 	INCIDENT_MANIFEST_BYTES_MAX = 16 << 20
 };
-#define INCIDENT_SCHEMA "driverec.incident/1"
+#define INCIDENT_SCHEMA         "driverec.incident/1"
 #define INCIDENT_PENDING_SCHEMA "driverec.pending/1"
 
 struct incident_window {
@@ -46,14 +46,14 @@ struct incident_pin {
 struct incident_raw {
 	char file[INCIDENT_TEXT_MAX]; /* under raw/, "" = none */
 	struct drec_window window;
-	uint64_t events;   /* that belong to the window */
+	uint64_t events; /* that belong to the window */
 	uint64_t bytes;
-	bool early;        /* copied at once, for want of a pin */
-	int error;         /* -errno where it could not be written */
+	bool early; /* copied at once, for want of a pin */
+	int error;  /* -errno where it could not be written */
 };
 
 struct incident_ring {
-	int fd;            /* our own, -1 = the ring is gone */
+	int fd; /* our own, -1 = the ring is gone */
 	char name[INCIDENT_TEXT_MAX];
 	char *path;
 	uint8_t ring_id[16];
@@ -62,8 +62,8 @@ struct incident_ring {
 	uint32_t source, rank, clock;
 	uint64_t pid;
 	int64_t born_ns;
-	bool dead, late;   /* late: its watermark had not reached the end when the wait ran out */
-	bool copied;       /* no pin could be had: copied at once */
+	bool dead, late; /* late: its watermark had not reached the end when the wait ran out */
+	bool copied;     /* no pin could be had: copied at once */
 	char why_copied[64];
 	struct incident_pin pin[INCIDENT_WINDOWS_MAX];
 	struct incident_raw raw[INCIDENT_WINDOWS_MAX * 2];
@@ -71,10 +71,10 @@ struct incident_ring {
 };
 
 struct incident_open {
-	uint32_t ring;     /* index */
+	uint32_t ring; /* index */
 	uint32_t tid, depth;
 	int64_t start_ns, seen_ns;
-	int64_t step;      /* -1 = no step */
+	int64_t step; /* -1 = no step */
 	unsigned mark;
 	bool moving;
 	char thread[INCIDENT_TEXT_MAX];
@@ -98,8 +98,8 @@ enum incident_class {
 	INCIDENT_CLASSES
 };
 enum incident_verdict { INCIDENT_NONE, INCIDENT_PARTIAL, INCIDENT_COMPLETE };
-const char *incident_class_name(enum incident_class which);    /* "host_spans" */
-const char *incident_class_words(enum incident_class which);   /* "host spans" */
+const char *incident_class_name(enum incident_class which);  /* "host_spans" */
+const char *incident_class_words(enum incident_class which); /* "host spans" */
 const char *incident_verdict_name(enum incident_verdict verdict);
 
 struct incident_gap {
@@ -114,14 +114,14 @@ struct incident_coverage {
 	struct incident_gap gap[INCIDENT_GAPS_MAX];
 	unsigned n_gaps, more_gaps;
 	int64_t before_end_ns, after_begin_ns; /* nearest captures; 0 = none */
-	char why[160];     /* why not complete */
+	char why[160];                         /* why not complete */
 };
 
 /* A change of the clocks within the anchors of the window. */
 struct incident_clock_mark {
 	int64_t at_ns;
 	int64_t by_ns;
-	char what[16];     /* "step", "suspend", "clocksource" */
+	char what[16]; /* "step", "suspend", "clocksource" */
 };
 
 enum incident_state {
@@ -129,9 +129,9 @@ enum incident_state {
 	INCIDENT_PENDING, /* the record is on disk; opened not yet told */
 	INCIDENT_POST,
 	INCIDENT_WRITE,
-	INCIDENT_RELEASED,/* published, pins off; ready not yet told */
-	INCIDENT_READY,   /* told; waits for the outcomes of hooks */
-	INCIDENT_HOOKED,  /* nothing left but, where ongoing, to be resolved */
+	INCIDENT_RELEASED, /* published, pins off; ready not yet told */
+	INCIDENT_READY,    /* told; waits for the outcomes of hooks */
+	INCIDENT_HOOKED,   /* nothing left but, where ongoing, to be resolved */
 	INCIDENT_REFUSED
 };
 
@@ -156,7 +156,7 @@ struct incident {
 	unsigned n_rings;
 	struct incident_open *open;
 	unsigned n_open;
-	bool adopted, restarted;     /* restarted: the machine was, so the rings are gone */
+	bool adopted, restarted; /* restarted: the machine was, so the rings are gone */
 	char note[INCIDENT_NOTES_MAX][INCIDENT_TEXT_MAX];
 	unsigned n_notes;
 	/* filled in by the writer */
@@ -176,23 +176,23 @@ struct incident {
 	enum incident_verdict verdict;
 	char why_partial[160];
 	char sentence[512];
-	int64_t resolved_ns;         /* 0 = not */
+	int64_t resolved_ns; /* 0 = not */
 	unsigned revision;
-	char *manifest;              /* its text, once written */
-	int result;                  /* of the last job */
+	char *manifest; /* its text, once written */
+	int result;     /* of the last job */
 	/* loop only */
-	bool working;                /* a job is in hand */
+	bool working; /* a job is in hand */
 	bool collecting;
 	bool moved_on[INCIDENT_FIRINGS_MAX]; /* firings whose cause is over */
-	bool to_resolve;             /* resolved, not yet told */
-	struct triggers_firing *waiting; /* joined while a job was in hand */
+	bool to_resolve;                     /* resolved, not yet told */
+	struct triggers_firing *waiting;     /* joined while a job was in hand */
 	unsigned n_waiting;
-	int64_t progress_ns;         /* 0 = none */
-	int64_t late_mono_ns;        /* when waiting for sources and collectors ends */
+	int64_t progress_ns;  /* 0 = none */
+	int64_t late_mono_ns; /* when waiting for sources and collectors ends */
 	unsigned alerts_out;
 	unsigned tries;
 	int64_t retry_mono_ns;
-	char *outcomes;              /* of hooks, as NDJSON, not yet on disk */
+	char *outcomes; /* of hooks, as NDJSON, not yet on disk */
 	size_t outcomes_bytes;
 };
 

@@ -35,7 +35,7 @@ struct incidents_store;
 enum {
 	INCIDENTS_ID_BYTES = 16,
 	INCIDENTS_ID_TEXT = 2 * INCIDENTS_ID_BYTES + 1,
-	INCIDENTS_SHORT_ID = 8,   /* hex digits of the id in a folder's name */
+	INCIDENTS_SHORT_ID = 8, /* hex digits of the id in a folder's name */
 	INCIDENTS_RINGS_MAX = 256,
 	INCIDENTS_CAPTURES_MAX = 32
 };
@@ -46,7 +46,8 @@ struct incidents_ring {
 	const char *path;
 	uint32_t source;      /* the daemon's number of it, as in firings */
 	uint32_t rank;        /* UINT32_MAX = unknown */
-	int64_t watermark_ns; /* everything that ended before is in the ring; INT64_MAX once the producer is dead */
+	int64_t watermark_ns; /* everything that ended before is in the ring; INT64_MAX once the producer is
+				 dead */
 	bool dead;
 };
 
@@ -71,11 +72,11 @@ struct incidents_alert {
 /* How large a window is; all ns. */
 struct incidents_sizing {
 	uint32_t pre_steps, post_steps;
-	int64_t pre_ns;       /* instead of pre_steps where > 0 */
-	int64_t post_ns;      /* instead of post_steps where > 0 */
+	int64_t pre_ns;  /* instead of pre_steps where > 0 */
+	int64_t post_ns; /* instead of post_steps where > 0 */
 	int64_t pre_min_ns;
 	int64_t post_max_ns;
-	uint64_t bytes_max;   /* raw data of one incident, all rings together */
+	uint64_t bytes_max; /* raw data of one incident, all rings together */
 };
 
 /* Which incidents go when; 0 = no such limit. Kept ones never go. */
@@ -96,8 +97,8 @@ struct incidents_host {
 	int64_t (*mono_to_unix_ns)(void *context);
 	/* The host's anchors of the last minutes, oldest first; returns how many. */
 	size_t (*anchors)(void *context, struct drec_anchor *ret, size_t room);
-	/* The order number from which the ring keeps all that ends at or after `a_ns` (STATE.tail as sampled at
-	 * the last tick before it); 0 = not known, then the ring's chunks are looked at. */
+	/* The order number from which the ring keeps all that ends at or after `a_ns` (STATE.tail as sampled
+	 * at the last tick before it); 0 = not known, then the ring's chunks are looked at. */
 	uint64_t (*from)(void *context, const struct incidents_ring *ring, int64_t a_ns);
 	/* A source's median step, 0 = not known. */
 	int64_t (*step_ns)(void *context, uint32_t source);
@@ -110,7 +111,8 @@ struct incidents_host {
 	/* The incident takes no further firings in: triggers_engine_settled(). */
 	void (*settled)(void *context);
 	/* Captures that meet [a, b], and the nearest before and after; returns how many. */
-	size_t (*captures)(void *context, int64_t a_ns, int64_t b_ns, struct incidents_capture *ret, size_t room);
+	size_t (*captures)(void *context, int64_t a_ns, int64_t b_ns, struct incidents_capture *ret,
+			   size_t room);
 	/* The macro view of [a, b] as a JSON text (malloc); 0 or -errno. */
 	int (*macro)(void *context, int64_t a_ns, int64_t b_ns, char **ret_text, size_t *ret_bytes);
 	/* One line for the log: key of the kind, and a plain sentence. */
@@ -120,12 +122,12 @@ struct incidents_host {
 struct incidents_counters {
 	uint64_t opened, joined, published, resolved;
 	uint64_t complete, partial;
-	uint64_t refused;     /* could not be written at all; see the log */
-	uint64_t smaller;     /* kept with less than was asked, for want of room */
-	uint64_t adopted;     /* finished after a restart */
-	uint64_t suspicions;  /* pins set early */
-	uint64_t pin_worst_ns;/* decision to last ring pinned */
-	uint64_t open;        /* now between firing and publishing */
+	uint64_t refused;      /* could not be written at all; see the log */
+	uint64_t smaller;      /* kept with less than was asked, for want of room */
+	uint64_t adopted;      /* finished after a restart */
+	uint64_t suspicions;   /* pins set early */
+	uint64_t pin_worst_ns; /* decision to last ring pinned */
+	uint64_t open;         /* now between firing and publishing */
 };
 
 /* The store is borrowed and outlives it. `host` and `sizing` are copied. */

@@ -87,7 +87,8 @@ static void flush_outcomes(const struct job *job)
 	if (!job->outcomes_bytes)
 		return;
 	snprintf(path, sizeof(path), "%s/alerts.ndjson", job->incident->folder);
-	files_append(incidents_store_folder_fd(job->incidents->store), path, job->outcomes, job->outcomes_bytes);
+	files_append(incidents_store_folder_fd(job->incidents->store), path, job->outcomes,
+		     job->outcomes_bytes);
 }
 
 void incidents_tell(struct incidents *incidents, struct incident *incident, const char *event)
@@ -95,9 +96,14 @@ void incidents_tell(struct incidents *incidents, struct incident *incident, cons
 	const struct triggers_firing *first = incident_first(incident);
 	const char *store = incidents_store_path(incidents->store);
 	char manifest[INCIDENTS_PATH_MAX + 256], folder[INCIDENTS_PATH_MAX + 128] = "";
-	struct incidents_alert alert = { .event = event, .id = incident->id_text, .trigger = first->trigger,
-					 .severity = TRIGGERS_NOTE, .step = first->step, .manifest = manifest,
-					 .folder = folder, .json = incident->manifest ? incident->manifest : "{}" };
+	struct incidents_alert alert = {.event = event,
+					.id = incident->id_text,
+					.trigger = first->trigger,
+					.severity = TRIGGERS_NOTE,
+					.step = first->step,
+					.manifest = manifest,
+					.folder = folder,
+					.json = incident->manifest ? incident->manifest : "{}"};
 
 	if (!incidents->host.alert)
 		return;
@@ -132,8 +138,9 @@ static int run_record(struct job *job)
 static void done_record(struct incidents *incidents, struct incident *incident, int result)
 {
 	if (result < 0)
-		incidents_log(incidents, "incident_record", "The record of incident %.8s could not be written: %s",
-			      incident->id_text, strerror(-result));
+		incidents_log(incidents, "incident_record",
+			      "The record of incident %.8s could not be written: %s", incident->id_text,
+			      strerror(-result));
 	if (incident->state != INCIDENT_PINNED)
 		return;
 	incident->state = INCIDENT_PENDING;
@@ -165,8 +172,8 @@ static void count_written(struct incidents *incidents, const struct incident *in
 	for (unsigned i = 0; i < incident->n_notes; i++) {
 		if (!strncmp(incident->note[i], "kept smaller", strlen("kept smaller"))) {
 			incidents->counters.smaller++;
-			incidents_log(incidents, "incident_smaller", "Incident %.8s was %s", incident->id_text,
-				      incident->note[i]);
+			incidents_log(incidents, "incident_smaller", "Incident %.8s was %s",
+				      incident->id_text, incident->note[i]);
 		}
 	}
 }
@@ -175,8 +182,9 @@ static void count_written(struct incidents *incidents, const struct incident *in
 static void refuse(struct incidents *incidents, struct incident *incident, int result)
 {
 	incidents_log(incidents, "incident_refused", "Incident %.8s (%s) could not be written to %s: %s%s%s",
-		      incident->id_text, incident_first(incident)->trigger, incidents_store_path(incidents->store),
-		      strerror(-result), incident->n_notes ? "; " : "",
+		      incident->id_text, incident_first(incident)->trigger,
+		      incidents_store_path(incidents->store), strerror(-result),
+		      incident->n_notes ? "; " : "",
 		      incident->n_notes ? incident->note[incident->n_notes - 1] : "");
 	incident_release(incident);
 	incidents->counters.refused++;
@@ -195,7 +203,8 @@ static void done_write(struct incidents *incidents, struct incident *incident, i
 	}
 	if (result < 0) {
 		incident->state = INCIDENT_POST;
-		incident->retry_mono_ns = incident_add_ns(incidents->host.mono_ns(incidents->host.context), RETRY_NS);
+		incident->retry_mono_ns =
+			incident_add_ns(incidents->host.mono_ns(incidents->host.context), RETRY_NS);
 		return;
 	}
 	count_written(incidents, incident);
@@ -221,7 +230,8 @@ static int run_resolve(struct job *job)
 {
 	struct incident *incident = job->incident;
 	char *text = NULL;
-	int r = incident_manifest_resolve(job->incidents->store, incident->folder, incident->progress_ns, &text);
+	int r = incident_manifest_resolve(job->incidents->store, incident->folder, incident->progress_ns,
+					  &text);
 
 	flush_outcomes(job);
 	if (r < 0)
@@ -240,8 +250,9 @@ static void done_resolve(struct incidents *incidents, struct incident *incident,
 		incidents->counters.resolved++;
 		incidents_tell(incidents, incident, "resolved");
 	} else if (result != -ENOENT) {
-		incidents_log(incidents, "incident_resolve", "Incident %.8s could not be marked as resolved: %s",
-			      incident->id_text, strerror(-result));
+		incidents_log(incidents, "incident_resolve",
+			      "Incident %.8s could not be marked as resolved: %s", incident->id_text,
+			      strerror(-result));
 	}
 	if (incident->alerts_out == 0)
 		incidents_job_finish(incidents, incident);
@@ -263,14 +274,16 @@ static int run_finish(struct job *job)
 static void done_finish(struct incidents *incidents, struct incident *incident, int result)
 {
 	if (result < 0)
-		incidents_log(incidents, "incident_finish", "The record of incident %.8s could not be removed: %s",
-			      incident->id_text, strerror(-result));
+		incidents_log(incidents, "incident_finish",
+			      "The record of incident %.8s could not be removed: %s", incident->id_text,
+			      strerror(-result));
 	/* A hook may have ended meanwhile, or something moved on. */
 	if (incident->outcomes_bytes) {
 		incidents_job_finish(incidents, incident);
 		return;
 	}
-	if (incident->state == INCIDENT_REFUSED || !incident_first(incident)->ongoing || incident->resolved_ns) {
+	if (incident->state == INCIDENT_REFUSED || !incident_first(incident)->ongoing ||
+	    incident->resolved_ns) {
 		incidents_drop(incidents, incident);
 		return;
 	}

@@ -170,11 +170,12 @@ static void start_collectors(struct incidents *incidents, struct incident *incid
 		if (incident->rings[i].source == firing->source)
 			pid = incident->rings[i].pid;
 	}
-	if (files_folder(pending_fd, incident->id_text, &fd) == 0 && files_folder(fd, "collected", &below) == 0) {
-		snprintf(folder, sizeof(folder), "%s/pending/%s/collected", incidents_store_path(incidents->store),
-			 incident->id_text);
-		incident->collecting = incidents->host.collect(incidents->host.context, incident->id_text, firing,
-							       (uint32_t)pid, folder);
+	if (files_folder(pending_fd, incident->id_text, &fd) == 0 &&
+	    files_folder(fd, "collected", &below) == 0) {
+		snprintf(folder, sizeof(folder), "%s/pending/%s/collected",
+			 incidents_store_path(incidents->store), incident->id_text);
+		incident->collecting = incidents->host.collect(incidents->host.context, incident->id_text,
+							       firing, (uint32_t)pid, folder);
 	}
 	if (!incident->collecting)
 		files_remove(pending_fd, incident->id_text);
@@ -204,8 +205,8 @@ static int pin_now(struct incidents *incidents, struct incident *incident, int64
 	incident_size(incident, &incidents->sizing, step_ns, last_ns);
 	suspected = incidents_suspected(incidents, incident_begin_ns(incident));
 	for (size_t i = 0; i < incidents->n_rings; i++)
-		incident_pin(incident, host, incidents_store_id(incidents->store), &incidents->rings[i], suspected,
-			     &incident->rings[incident->n_rings++]);
+		incident_pin(incident, host, incidents_store_id(incidents->store), &incidents->rings[i],
+			     suspected, &incident->rings[incident->n_rings++]);
 	incident->pin_took_ns = host->mono_ns(host->context) - decided_mono_ns;
 	if ((uint64_t)incident->pin_took_ns > incidents->counters.pin_worst_ns)
 		incidents->counters.pin_worst_ns = (uint64_t)incident->pin_took_ns;
@@ -398,7 +399,8 @@ static bool holds_for_crashes(const struct incident *incident, int64_t now_ns)
 	const struct triggers_firing *first = incident_first(incident);
 	const char *job = NULL;
 
-	if (strcmp(first->trigger, "crash") != 0 || now_ns >= incident_add_ns(first->detected_ns, CRASH_HOLD_NS))
+	if (strcmp(first->trigger, "crash") != 0 ||
+	    now_ns >= incident_add_ns(first->detected_ns, CRASH_HOLD_NS))
 		return false;
 	for (unsigned i = 0; i < incident->n_rings; i++) {
 		if (incident->rings[i].source == first->source)
@@ -451,7 +453,8 @@ static void gather_for_write(struct incidents *incidents, struct incident *incid
 		incident->n_anchors = n < ANCHORS_MAX ? n : ANCHORS_MAX;
 	}
 	if (host->captures && incident->n_captures == 0) {
-		size_t n = host->captures(host->context, a_ns, b_ns, incident->capture, INCIDENTS_CAPTURES_MAX);
+		size_t n =
+			host->captures(host->context, a_ns, b_ns, incident->capture, INCIDENTS_CAPTURES_MAX);
 
 		for (size_t i = 0; i < n && i < INCIDENTS_CAPTURES_MAX; i++) {
 			char *path = strdup(incident->capture[i].path);

@@ -13,10 +13,10 @@ enum {
 	OUTCOMES_BYTES_MAX = 64 << 10,
 	ANCHORS_MAX = 1024
 };
-#define LATE_NS INT64_C(5000000000)
-#define COLLECT_NS INT64_C(20000000000)
-#define RETRY_NS INT64_C(10000000000)
-#define CRASH_HOLD_NS INT64_C(60000000000)
+#define LATE_NS           INT64_C(5000000000)
+#define COLLECT_NS        INT64_C(20000000000)
+#define RETRY_NS          INT64_C(10000000000)
+#define CRASH_HOLD_NS     INT64_C(60000000000)
 #define SUSPICION_TRIGGER "suspicion"
 
 /* Series that are suspicious since about the same time share one pin a ring. */

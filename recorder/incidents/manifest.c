@@ -68,7 +68,7 @@ static void add_windows(const struct incident *incident, cJSON *root)
 	}
 }
 
-static const char *const clock_names[] = { "unknown", "tsc", "cntvct", "monotonic", "unix" };
+static const char *const clock_names[] = {"unknown", "tsc", "cntvct", "monotonic", "unix"};
 
 static cJSON *raw_json(const struct incident_raw *raw)
 {
@@ -136,8 +136,10 @@ static void add_open(const struct incident *incident, cJSON *root)
 		cJSON_AddStringToObject(json, "thread", open->thread);
 		cJSON_AddNumberToObject(json, "depth", open->depth);
 		cJSON_AddStringToObject(json, "name", open->name);
-		cJSON_AddStringToObject(json, "kind", open->mark == DREC_MARK_STEP_BEGIN ? "step" :
-						      open->mark ? "phase" : "span");
+		cJSON_AddStringToObject(json, "kind",
+					open->mark == DREC_MARK_STEP_BEGIN ? "step"
+					: open->mark                       ? "phase"
+									   : "span");
 		if (open->step >= 0)
 			json_add_ns(json, "step", open->step);
 		json_add_ns(json, "start_ns", open->start_ns);
@@ -345,7 +347,7 @@ static int print(const cJSON *root, char **ret_text)
 int incident_manifest(const struct incident *incident, int folder_fd, char **ret_text)
 {
 	cJSON *root = cJSON_CreateObject();
-	struct file_list list = { 0 };
+	struct file_list list = {0};
 	int r;
 
 	if (!root)
@@ -429,7 +431,8 @@ static void class_verdict(const cJSON *json, enum incident_class which, char *re
 {
 	const cJSON *coverage = cJSON_GetObjectItemCaseSensitive(json, "coverage");
 
-	json_text(cJSON_GetObjectItemCaseSensitive(coverage, incident_class_name(which)), "verdict", ret_text, room);
+	json_text(cJSON_GetObjectItemCaseSensitive(coverage, incident_class_name(which)), "verdict", ret_text,
+		  room);
 }
 
 void incident_manifest_entry(const cJSON *json, struct incidents_entry *ret_entry)
@@ -440,7 +443,8 @@ void incident_manifest_entry(const cJSON *json, struct incidents_entry *ret_entr
 	json_read_firing(json, &head);
 	json_read_firing(cJSON_GetArrayItem(firings, 0), &first);
 	class_verdict(json, INCIDENT_HOST_SPANS, ret_entry->host_spans, sizeof(ret_entry->host_spans));
-	class_verdict(json, INCIDENT_DEVICE_EVENTS, ret_entry->device_events, sizeof(ret_entry->device_events));
+	class_verdict(json, INCIDENT_DEVICE_EVENTS, ret_entry->device_events,
+		      sizeof(ret_entry->device_events));
 	json_text(json, "id", ret_entry->id, sizeof(ret_entry->id));
 	json_text(json, "job", ret_entry->job, sizeof(ret_entry->job));
 	json_text(json, "verdict", ret_entry->verdict, sizeof(ret_entry->verdict));

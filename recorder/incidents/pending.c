@@ -138,7 +138,8 @@ static int read_rings(struct incident *incident, const cJSON *list)
 	incident->rings = calloc((size_t)count + 1, sizeof(*incident->rings));
 	if (!incident->rings)
 		return -ENOMEM;
-	cJSON_ArrayForEach(json, list) {
+	cJSON_ArrayForEach(json, list)
+	{
 		struct incident_ring *ring = &incident->rings[incident->n_rings++];
 		char path[INCIDENTS_PATH_MAX];
 
@@ -171,7 +172,8 @@ static int read_open(struct incident *incident, const cJSON *list)
 	incident->open = calloc(INCIDENT_OPEN_MAX, sizeof(*incident->open));
 	if (!incident->open)
 		return -ENOMEM;
-	cJSON_ArrayForEach(json, list) {
+	cJSON_ArrayForEach(json, list)
+	{
 		struct incident_open *open = &incident->open[incident->n_open];
 
 		open->ring = number(json, "ring", INCIDENTS_RINGS_MAX);
@@ -195,13 +197,15 @@ static int read_windows(struct incident *incident, const cJSON *root)
 {
 	const cJSON *json;
 
-	cJSON_ArrayForEach(json, cJSON_GetObjectItemCaseSensitive(root, "windows")) {
+	cJSON_ArrayForEach(json, cJSON_GetObjectItemCaseSensitive(root, "windows"))
+	{
 		if (incident->n_windows == INCIDENT_WINDOWS_MAX)
 			return -EBADMSG;
 		incident->window[incident->n_windows].a_ns = json_ns(json, "a_ns", 0);
 		incident->window[incident->n_windows++].b_ns = json_ns(json, "b_ns", 0);
 	}
-	cJSON_ArrayForEach(json, cJSON_GetObjectItemCaseSensitive(root, "firings")) {
+	cJSON_ArrayForEach(json, cJSON_GetObjectItemCaseSensitive(root, "firings"))
+	{
 		if (incident->n_firings == INCIDENT_FIRINGS_MAX)
 			return -EBADMSG;
 		json_read_firing(json, &incident->firing[incident->n_firings++]);
@@ -219,8 +223,9 @@ static int read_record(struct incident *incident, const cJSON *root)
 	json_text(root, "folder", incident->folder, sizeof(incident->folder));
 	json_text(root, "host", incident->host, sizeof(incident->host));
 	json_text(root, "continues", incident->continues, sizeof(incident->continues));
-	if (strcmp(schema, INCIDENT_PENDING_SCHEMA) != 0 || !incident->folder[0] || incident->folder[0] == '.' ||
-	    strchr(incident->folder, '/') || incidents_id_parse(incident->id_text, incident->id) < 0 ||
+	if (strcmp(schema, INCIDENT_PENDING_SCHEMA) != 0 || !incident->folder[0] ||
+	    incident->folder[0] == '.' || strchr(incident->folder, '/') ||
+	    incidents_id_parse(incident->id_text, incident->id) < 0 ||
 	    json_hex(root, "boot_id", incident->boot_id, sizeof(incident->boot_id)) < 0)
 		return -EBADMSG;
 	incident->mono_to_unix_ns = json_ns(root, "mono_to_unix_ns", 0);

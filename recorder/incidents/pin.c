@@ -45,8 +45,8 @@ static void pin_window(struct incident *incident, const struct incidents_host *h
 		       struct incident_ring *kept)
 {
 	const struct incident_window *window = &incident->window[which];
-	struct drec_pin pin = { .t0_ns = incident_first(incident)->t0_ns, .a_ns = window->a_ns,
-				.b_ns = window->b_ns };
+	struct drec_pin pin = {
+		.t0_ns = incident_first(incident)->t0_ns, .a_ns = window->a_ns, .b_ns = window->b_ns};
 	struct incident_pin *mine = &kept->pin[which];
 	int r;
 
@@ -62,9 +62,10 @@ static void pin_window(struct incident *incident, const struct incidents_host *h
 		return;
 	kept->copied = true;
 	snprintf(kept->why_copied, sizeof(kept->why_copied), "%s",
-		 r == -EROFS ? "no write permission" :
-		 r == -EDQUOT ? "other incidents hold half the ring" :
-		 r == -EBUSY ? "all pins of the ring are taken" : strerror(-r));
+		 r == -EROFS    ? "no write permission"
+		 : r == -EDQUOT ? "other incidents hold half the ring"
+		 : r == -EBUSY  ? "all pins of the ring are taken"
+				: strerror(-r));
 }
 
 void incident_pin(struct incident *incident, const struct incidents_host *host, const uint8_t *store_id,
@@ -145,7 +146,7 @@ void incident_look(struct incident *incident, unsigned ring, struct drec_reader 
 
 int incident_open_ring(const struct incident_ring *ring, struct drec_reader **ret_reader)
 {
-	const struct drec_reader_options options = { .rings_only = 1, .writable = 1 };
+	const struct drec_reader_options options = {.rings_only = 1, .writable = 1};
 	struct drec_problem problem;
 	char path[32];
 

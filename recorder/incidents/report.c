@@ -12,7 +12,7 @@
 #include "manifest.h"
 
 #define NOT_MOVED "it had not moved on when this was noticed after"
-#define WENT_ON "it went on after"
+#define WENT_ON   "it went on after"
 
 /* "14,190" */
 static void grouped(char *ret_text, size_t room, int64_t value)
@@ -237,14 +237,16 @@ static void write_coverage(const struct incident *incident, FILE *out)
 	char sentence[256];
 
 	incident_device_sentence(incident, sentence, sizeof(sentence));
-	fprintf(out, "\n## Coverage\n\n%s\n\n| class | verdict | recorded | events |\n|---|---|---|---|\n", sentence);
+	fprintf(out, "\n## Coverage\n\n%s\n\n| class | verdict | recorded | events |\n|---|---|---|---|\n",
+		sentence);
 	for (unsigned i = 0; i < INCIDENT_CLASSES; i++) {
 		const struct incident_coverage *coverage = &incident->coverage[i];
 		double all = (double)coverage->asked_ns / 1e9;
 
 		fprintf(out, "| %s | %s%s%s%s | %.1f of %.1f s | %" PRIu64 " |\n", incident_class_words(i),
 			incident_verdict_name(coverage->verdict), coverage->why[0] ? " (" : "", coverage->why,
-			coverage->why[0] ? ")" : "", (double)coverage->recorded_ns / 1e9, all, coverage->events);
+			coverage->why[0] ? ")" : "", (double)coverage->recorded_ns / 1e9, all,
+			coverage->events);
 	}
 }
 
@@ -259,8 +261,9 @@ static void write_losses(const struct incident *incident, FILE *out)
 
 		clock_time(from, sizeof(from), loss->first_ns);
 		clock_time(to, sizeof(to), loss->last_ns);
-		fprintf(out, "- %s: %" PRIu64 " events between %s and %s (%s)\n", incident->rings[loss->ring].name,
-			loss->count, from, to, drec_loss_name(loss->reason));
+		fprintf(out, "- %s: %" PRIu64 " events between %s and %s (%s)\n",
+			incident->rings[loss->ring].name, loss->count, from, to,
+			drec_loss_name(loss->reason));
 	}
 	if (incident->more_losses)
 		fprintf(out, "- and %u more losses\n", incident->more_losses);
@@ -288,8 +291,8 @@ static void write_windows(const struct incident *incident, FILE *out)
 		clock_time(born, sizeof(born), incident->rings[i].born_ns);
 		fprintf(out, "- %s began at %s, inside the window\n", incident->rings[i].name, born);
 	}
-	fprintf(out, "- %s%s%s\n", incident_verdict_name(incident->verdict), incident->why_partial[0] ? ": " : "",
-		incident->why_partial);
+	fprintf(out, "- %s%s%s\n", incident_verdict_name(incident->verdict),
+		incident->why_partial[0] ? ": " : "", incident->why_partial);
 }
 
 int incident_report(const struct incident *incident, char **ret_text, size_t *ret_bytes)
@@ -302,8 +305,9 @@ int incident_report(const struct incident *incident, char **ret_text, size_t *re
 		return -errno;
 	fprintf(out, "%s\n", incident->sentence);
 	if (incident->n_rings && incident->rings[0].job[0])
-		fprintf(out, "\nJob %s on %s, %u ring%s, incident %.8s.\n", incident->rings[0].job, incident->host,
-			incident->n_rings, incident->n_rings == 1 ? "" : "s", incident->id_text);
+		fprintf(out, "\nJob %s on %s, %u ring%s, incident %.8s.\n", incident->rings[0].job,
+			incident->host, incident->n_rings, incident->n_rings == 1 ? "" : "s",
+			incident->id_text);
 	if (incident->continues[0])
 		fprintf(out, "\nIt continues incident %.8s.\n", incident->continues);
 	write_evidence(incident, out);

@@ -184,8 +184,8 @@ void incidents_folder_name(char ret_name[INCIDENTS_FOLDER_MAX], int64_t t0_ns, c
 	}
 	safe[n] = 0;
 	incidents_id_text(text, id);
-	snprintf(ret_name, INCIDENTS_FOLDER_MAX, "%s-%s-%.*s", when, n ? safe : "unknown",
-		 INCIDENTS_SHORT_ID, text);
+	snprintf(ret_name, INCIDENTS_FOLDER_MAX, "%s-%s-%.*s", when, n ? safe : "unknown", INCIDENTS_SHORT_ID,
+		 text);
 }
 
 struct listing {
@@ -244,9 +244,10 @@ static int by_time(const void *left, const void *right)
 	return strcmp(a->folder, b->folder);
 }
 
-int incidents_store_list(struct incidents_store *store, struct incidents_entry **ret_entries, size_t *ret_count)
+int incidents_store_list(struct incidents_store *store, struct incidents_entry **ret_entries,
+			 size_t *ret_count)
 {
-	struct listing listing = { .store = store };
+	struct listing listing = {.store = store};
 	int r = files_each(store->folder_fd, ".", list_entry, &listing);
 
 	if (r < 0) {
@@ -358,7 +359,8 @@ static bool listed(const cJSON *files, const char *path)
 {
 	const cJSON *file;
 
-	cJSON_ArrayForEach(file, files) {
+	cJSON_ArrayForEach(file, files)
+	{
 		const cJSON *name = cJSON_GetObjectItemCaseSensitive(file, "path");
 
 		if (cJSON_IsString(name) && !strcmp(name->valuestring, path))
@@ -375,7 +377,7 @@ struct foreign {
 
 static int find_foreign(void *context, int dirfd, const char *name)
 {
-	static const char *const own[] = { "manifest.json", "alerts.ndjson", ".keep", "manifest.json.tmp" };
+	static const char *const own[] = {"manifest.json", "alerts.ndjson", ".keep", "manifest.json.tmp"};
 	struct foreign *foreign = context;
 	size_t length = strlen(foreign->prefix);
 	char path[512];
@@ -391,8 +393,8 @@ static int find_foreign(void *context, int dirfd, const char *name)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		return S_ISREG(st.st_mode) && listed(foreign->files, path) ? 0 : -EPERM;
-	if (foreign->depth >= FILES_DEPTH_MAX ||
-	    (size_t)snprintf(foreign->prefix, sizeof(foreign->prefix), "%s/", path) >= sizeof(foreign->prefix))
+	if (foreign->depth >= FILES_DEPTH_MAX || (size_t)snprintf(foreign->prefix, sizeof(foreign->prefix),
+								  "%s/", path) >= sizeof(foreign->prefix))
 		return -EPERM;
 	foreign->depth++;
 	r = files_each(dirfd, name, find_foreign, foreign);
@@ -404,7 +406,7 @@ static int find_foreign(void *context, int dirfd, const char *name)
 /* -EPERM if the folder holds a file that its manifest does not list. */
 static int check_foreign(struct incidents_store *store, const char *folder)
 {
-	struct foreign foreign = { 0 };
+	struct foreign foreign = {0};
 	cJSON *json = NULL;
 	int r = incident_manifest_read(store, folder, &json);
 

@@ -39,20 +39,21 @@ struct incidents_entry {
 	char id[INCIDENTS_ID_TEXT];
 	char trigger[TRIGGERS_NAME_MAX];
 	char job[DREC_TEXT_MAX];
-	char verdict[16];                  /* of the whole: "complete", "partial" */
+	char verdict[16];                       /* of the whole: "complete", "partial" */
 	char host_spans[16], device_events[16]; /* of these classes: "complete", "partial", "none" */
-	char sentence[512];                /* the first sentence of the report */
+	char sentence[512];                     /* the first sentence of the report */
 	enum triggers_severity severity;
 	int64_t t0_ns, detected_ns, resolved_ns; /* resolved 0 = not (yet) */
-	int64_t lasted_ns;                 /* the anomaly, as far as it is known */
+	int64_t lasted_ns;                       /* the anomaly, as far as it is known */
 	int64_t step;
 	uint32_t rank;
 	bool ongoing, kept;
-	bool readable;                     /* false: the manifest could not be read */
+	bool readable; /* false: the manifest could not be read */
 };
 
 /* Every whole folder, oldest first; *ret_entries by free(). `bytes` of each is not known: see _bytes. */
-int incidents_store_list(struct incidents_store *store, struct incidents_entry **ret_entries, size_t *ret_count);
+int incidents_store_list(struct incidents_store *store, struct incidents_entry **ret_entries,
+			 size_t *ret_count);
 /* Bytes a folder takes on disk. */
 int incidents_store_bytes(struct incidents_store *store, const char *folder, uint64_t *ret_bytes);
 /* How many digits of each id tell the entries apart (at least 4). */
@@ -67,7 +68,8 @@ int incidents_store_find(struct incidents_store *store, const char *what, struct
 int incidents_store_keep(struct incidents_store *store, const char *folder, bool keep);
 /* -EPERM: the folder has no manifest of ours, or holds what we did not make; -EBUSY: it is kept. */
 int incidents_store_delete(struct incidents_store *store, const char *folder, bool even_kept);
-/* Deletes what is past the limits, oldest first, never kept or unresolved ones. Returns how many, or -errno. */
+/* Deletes what is past the limits, oldest first, never kept or unresolved ones. Returns how many, or -errno.
+ */
 int incidents_store_retain(struct incidents_store *store, const struct incidents_retention *retention,
 			   int64_t now_ns);
 

@@ -27,7 +27,7 @@ static struct suspicion *find_series(struct incidents *incidents, uint32_t serie
 
 static void pin_all(struct incidents *incidents, struct suspicion *suspicion)
 {
-	struct incident stand_in = { .n_windows = 1, .n_firings = 1 };
+	struct incident stand_in = {.n_windows = 1, .n_firings = 1};
 
 	stand_in.mono_to_unix_ns = incidents->host.mono_to_unix_ns(incidents->host.context);
 	stand_in.window[0].a_ns = stand_in.window[0].b_ns = suspicion->from_ns;
@@ -53,8 +53,9 @@ static void unpin_all(struct incidents *incidents, struct suspicion *suspicion)
 
 void incidents_suspicion(struct incidents *incidents, uint32_t series_id, uint32_t source, int64_t from_ns)
 {
-	int64_t step_ns = incidents->host.step_ns ? incidents->host.step_ns(incidents->host.context, source) : 0;
-	struct incident sizes = { .n_firings = 1 };
+	int64_t step_ns =
+		incidents->host.step_ns ? incidents->host.step_ns(incidents->host.context, source) : 0;
+	struct incident sizes = {.n_firings = 1};
 	struct suspicion *free_one = NULL;
 	unsigned at;
 
@@ -70,8 +71,9 @@ void incidents_suspicion(struct incidents *incidents, uint32_t series_id, uint32
 			continue;
 		}
 		/* Not later than the pin, and not so much later that its half would be over too soon. */
-		if (sizes.window[0].a_ns >= suspicion->from_ns && from_ns <= incident_add_ns(suspicion->from_ns,
-		    incident_add_ns(sizes.window[0].b_ns, -sizes.window[0].a_ns)) &&
+		if (sizes.window[0].a_ns >= suspicion->from_ns &&
+		    from_ns <= incident_add_ns(suspicion->from_ns, incident_add_ns(sizes.window[0].b_ns,
+										   -sizes.window[0].a_ns)) &&
 		    suspicion->n_series < SUSPICION_SERIES_MAX) {
 			suspicion->series[suspicion->n_series++] = series_id;
 			return;
@@ -108,8 +110,8 @@ void incidents_suspicion_end(struct incidents *incidents, uint32_t series_id, ui
 bool incidents_suspected(const struct incidents *incidents, int64_t a_ns)
 {
 	for (unsigned i = 0; i < SUSPICIONS_MAX; i++) {
-		if (incidents->suspicion[i].on && incidents->suspicion[i].from_ns <= incident_add_ns(a_ns,
-		    incidents->sizing.pre_min_ns))
+		if (incidents->suspicion[i].on &&
+		    incidents->suspicion[i].from_ns <= incident_add_ns(a_ns, incidents->sizing.pre_min_ns))
 			return true;
 	}
 	return false;

@@ -53,8 +53,8 @@ static uint64_t share_of_room(const struct writer *writer)
 	return share ? share : 1;
 }
 
-static int snapshot(const struct writer *writer, struct drec_reader *reader, const struct piece *piece, int fd,
-		    struct incident_raw *raw)
+static int snapshot(const struct writer *writer, struct drec_reader *reader, const struct piece *piece,
+		    int fd, struct incident_raw *raw)
 {
 	const struct incident *incident = writer->incident;
 	struct drec_snapshot_request request = {
@@ -68,7 +68,7 @@ static int snapshot(const struct writer *writer, struct drec_reader *reader, con
 		.n_host_anchors = incident->n_anchors,
 		.no_crc = 1,
 	};
-	struct drec_snapshot_result result = { 0 };
+	struct drec_snapshot_result result = {0};
 	int r = drec_snapshot_write(reader, fd, &request, &result);
 
 	if (r < 0)
@@ -86,8 +86,8 @@ static int snapshot(const struct writer *writer, struct drec_reader *reader, con
 }
 
 /* Writes one file. -ENOSPC and its like end the attempt; other errors are that window's own. */
-static int write_piece(struct writer *writer, struct incident_ring *ring, struct drec_reader *reader, int folder_fd,
-		       const struct piece *piece)
+static int write_piece(struct writer *writer, struct incident_ring *ring, struct drec_reader *reader,
+		       int folder_fd, const struct piece *piece)
 {
 	struct incident_raw *raw = &ring->raw[ring->n_raw];
 	int fd, r;
@@ -134,13 +134,13 @@ static bool take_gathered(struct writer *writer, struct incident_ring *ring, con
 static int write_windows(struct writer *writer, struct incident_ring *ring, struct drec_reader *reader,
 			 int64_t have_until_ns)
 {
-	static const char *const suffix[INCIDENT_WINDOWS_MAX] = { "", "-detection" };
+	static const char *const suffix[INCIDENT_WINDOWS_MAX] = {"", "-detection"};
 	const struct incident *incident = writer->incident;
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && i < incident->n_windows; i++) {
-		struct piece piece = { incident->window[i].a_ns, incident->window[i].b_ns, ring->pin[i].from,
-				       suffix[i] };
+		struct piece piece = {incident->window[i].a_ns, incident->window[i].b_ns, ring->pin[i].from,
+				      suffix[i]};
 		char later[32];
 
 		/* What was not yet there cannot be missing: a ring's window begins with the ring. */
@@ -176,8 +176,8 @@ static int write_ring(struct writer *writer, struct incident_ring *ring)
 	r = incident_open_ring(ring, &reader);
 	if (r < 0) {
 		ring->raw[ring->n_raw] = (struct incident_raw){
-			.window = { .a_ns = incident_begin_ns(writer->incident),
-				    .b_ns = incident_end_ns(writer->incident) },
+			.window = {.a_ns = incident_begin_ns(writer->incident),
+				   .b_ns = incident_end_ns(writer->incident)},
 			.error = r,
 		};
 		ring->n_raw++;
@@ -204,8 +204,8 @@ static int write_raw(struct writer *writer)
 			return r;
 		writer->rings_left--;
 		for (unsigned f = 0; f < ring->n_raw && writer->limited; f++)
-			writer->bytes_left -= ring->raw[f].bytes < writer->bytes_left ? ring->raw[f].bytes :
-											writer->bytes_left;
+			writer->bytes_left -= ring->raw[f].bytes < writer->bytes_left ? ring->raw[f].bytes
+										      : writer->bytes_left;
 	}
 	return files_sync_folder(writer->raw_fd);
 }
@@ -220,7 +220,8 @@ static int link_captures(struct writer *writer)
 		const char *slash = strrchr(capture->path, '/');
 		char name[INCIDENT_TEXT_MAX + 16];
 
-		if (capture->end_ns < incident_begin_ns(incident) || capture->begin_ns > incident_end_ns(incident))
+		if (capture->end_ns < incident_begin_ns(incident) ||
+		    capture->begin_ns > incident_end_ns(incident))
 			continue;
 		if (fd < 0)
 			r = files_folder(writer->raw_fd, "captures", &fd);
@@ -252,7 +253,7 @@ static int link_collected(void *context, int dirfd, const char *name)
 /* What the collectors wrote. */
 static int take_collected(struct writer *writer)
 {
-	struct collected collected = { -1 };
+	struct collected collected = {-1};
 	int r;
 
 	if (writer->gathered_fd < 0 || faccessat(writer->gathered_fd, "collected", F_OK, 0) < 0)
@@ -306,7 +307,8 @@ static int seal(struct writer *writer)
 	incident->manifest = NULL;
 	r = incident_manifest(incident, writer->tmp_fd, &incident->manifest);
 	if (r == 0)
-		r = files_replace(writer->tmp_fd, "manifest.json", incident->manifest, strlen(incident->manifest));
+		r = files_replace(writer->tmp_fd, "manifest.json", incident->manifest,
+				  strlen(incident->manifest));
 	INCIDENT_POINT(sealed);
 	return r;
 }
@@ -322,9 +324,10 @@ static int attempt(struct writer *writer, bool raw)
 	for (unsigned i = 0; !raw && i < incident->n_rings; i++) {
 		incident->rings[i].n_raw = 1;
 		incident->rings[i].raw[0] = (struct incident_raw){
-			.window = { .a_ns = incident_begin_ns(incident), .b_ns = incident_end_ns(incident),
-				    .covered_a_ns = incident_begin_ns(incident),
-				    .covered_b_ns = incident_begin_ns(incident) },
+			.window = {.a_ns = incident_begin_ns(incident),
+				   .b_ns = incident_end_ns(incident),
+				   .covered_a_ns = incident_begin_ns(incident),
+				   .covered_b_ns = incident_begin_ns(incident)},
 			.error = -ENOSPC,
 		};
 	}
@@ -367,7 +370,7 @@ static int write_folder(struct writer *writer)
 {
 	struct incident *incident = writer->incident;
 	unsigned notes = incident->n_notes;
-	uint64_t room;
+	uint64_t room, needed = room_needed(incident);
 	int r;
 
 	writer->limited = incident->bytes_max > 0;
@@ -378,14 +381,14 @@ static int write_folder(struct writer *writer)
 	open_tmp(writer);
 	room = room_there(writer);
 	incident->n_notes = notes;
-	incident_note(incident, "kept smaller: %s, up to %" PRIu64 " MiB were needed and %" PRIu64 " MiB were free",
-		      strerror(-r), room_needed(incident) >> 20, room >> 20);
+	incident_note(incident,
+		      "kept smaller: %s, up to %" PRIu64 " KiB were needed and %" PRIu64 " KiB were free",
+		      strerror(-r), needed >> 10, room >> 10);
 	writer->limited = true;
-	writer->bytes_left = room / 2;
+	writer->bytes_left = (room < needed ? room : needed) / 4;
 	r = attempt(writer, true);
 	if (is_room(r)) {
-		incident_note(incident, "no raw window: not even %" PRIu64 " MiB could be written",
-			      (room / 2) >> 20);
+		incident_note(incident, "no raw window: a quarter of that could not be written either");
 		r = attempt(writer, false);
 	}
 	return r;
@@ -462,7 +465,7 @@ static void open_gathered(struct writer *writer)
 
 int incident_write(struct incident *incident, struct incidents_store *store)
 {
-	struct writer writer = { .incident = incident, .store = store, .tmp_fd = -1, .raw_fd = -1 };
+	struct writer writer = {.incident = incident, .store = store, .tmp_fd = -1, .raw_fd = -1};
 	int r = 0;
 
 	snprintf(writer.tmp, sizeof(writer.tmp), ".tmp-%s", incident->folder);
@@ -490,13 +493,13 @@ int incident_write(struct incident *incident, struct incidents_store *store)
 
 int incident_copy_early(struct incident *incident, struct incidents_store *store, int64_t now_ns)
 {
-	struct writer writer = { .incident = incident, .store = store, .tmp_fd = -1, .raw_fd = -1,
-				 .gathered_fd = -1 };
+	struct writer writer = {
+		.incident = incident, .store = store, .tmp_fd = -1, .raw_fd = -1, .gathered_fd = -1};
 	int r = files_folder(incidents_store_pending_fd(store), incident->id_text, &writer.gathered_fd);
 
 	for (unsigned i = 0; r == 0 && i < incident->n_rings; i++) {
 		struct incident_ring *ring = &incident->rings[i];
-		struct piece piece = { incident->window[0].a_ns, now_ns, ring->pin[0].from, "" };
+		struct piece piece = {incident->window[0].a_ns, now_ns, ring->pin[0].from, ""};
 		struct drec_reader *reader = NULL;
 
 		if (!ring->copied || ring->fd < 0 || incident_open_ring(ring, &reader) < 0)

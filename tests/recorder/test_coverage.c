@@ -16,7 +16,8 @@
 
 #define S INT64_C(1000000000)
 
-/* A ring with something of each class, written out as raw/<file>; the incident's only window is that of it. */
+/* A ring with something of each class, written out as raw/<file>; the incident's only window is that of it.
+ */
 struct sample {
 	struct incident incident;
 	struct incident_ring ring;
@@ -29,7 +30,7 @@ struct sample {
 static void make_sample(struct sample *sample)
 {
 	const char *run_dir = test_shm_folder();
-	const struct drec_options options = { .run_dir = run_dir, .name = "a", .ring_bytes = 1 << 20 };
+	const struct drec_options options = {.run_dir = run_dir, .name = "a", .ring_bytes = 1 << 20};
 	struct drec_problem problem;
 	uint32_t device;
 
@@ -56,13 +57,14 @@ static void write_sample(struct sample *sample)
 {
 	const struct drec_header *header = drec_reader_header(sample->reader);
 	int64_t offset = drec_reader_mono_to_unix_ns(sample->reader);
-	struct drec_snapshot_request request = { .mono_to_unix_ns = offset, .a_ns = header->created_mono_ns + offset };
+	struct drec_snapshot_request request = {.mono_to_unix_ns = offset,
+						.a_ns = header->created_mono_ns + offset};
 	struct drec_snapshot_result result;
 	struct timespec now;
 	int fd;
 
 	/* A young ring's two anchors are 2 ms apart, so its clock may be some 10 us off. */
-	nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+	nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	request.t0_ns = request.b_ns = (int64_t)now.tv_sec * S + now.tv_nsec + offset;
 	fd = openat(sample->fd, "a.drec", O_RDWR | O_CREAT | O_EXCL, 0600);
@@ -160,7 +162,7 @@ START_TEST(less_is_never_complete)
 		break;
 	case 6: /* a second window of which there is no file */
 		sample.incident.window[sample.incident.n_windows++] = (struct incident_window){
-			sample.incident.window[0].b_ns + S, sample.incident.window[0].b_ns + 2 * S };
+			sample.incident.window[0].b_ns + S, sample.incident.window[0].b_ns + 2 * S};
 		break;
 	default:
 		sample.incident.restarted = true;
@@ -177,7 +179,7 @@ END_TEST
 
 START_TEST(no_ring_is_partial)
 {
-	struct incident incident = { .n_windows = 1, .n_firings = 1, .window[0] = { 1 * S, 2 * S } };
+	struct incident incident = {.n_windows = 1, .n_firings = 1, .window[0] = {1 * S, 2 * S}};
 
 	assert_ok(incident_cover(&incident, -1));
 	ck_assert_int_eq(incident.verdict, INCIDENT_PARTIAL);
@@ -188,15 +190,15 @@ END_TEST
 
 START_TEST(device_events_exist_where_captures_ran)
 {
-	struct incident incident = { .n_windows = 1, .n_firings = 1, .window[0] = { 100 * S, 140 * S } };
+	struct incident incident = {.n_windows = 1, .n_firings = 1, .window[0] = {100 * S, 140 * S}};
 	const struct incident_coverage *device = &incident.coverage[INCIDENT_DEVICE_EVENTS];
 	char text[256];
 
 	incident.firing[0].t0_ns = 120 * S;
 	incident.n_captures = 3;
-	incident.capture[0] = (struct incidents_capture){ "before", 90 * S, 95 * S };
-	incident.capture[1] = (struct incidents_capture){ "inside", 110 * S, 111 * S };
-	incident.capture[2] = (struct incidents_capture){ "after", 150 * S, 152 * S };
+	incident.capture[0] = (struct incidents_capture){"before", 90 * S, 95 * S};
+	incident.capture[1] = (struct incidents_capture){"inside", 110 * S, 111 * S};
+	incident.capture[2] = (struct incidents_capture){"after", 150 * S, 152 * S};
 	assert_ok(incident_cover(&incident, -1));
 	ck_assert_int_eq(device->verdict, INCIDENT_PARTIAL);
 	ck_assert_int_eq(device->recorded_ns, 1 * S);
@@ -215,13 +217,16 @@ END_TEST
 
 START_TEST(clock_changes_are_listed)
 {
-	struct drec_anchor anchors[4] = { 0 };
-	struct incident incident = { .n_windows = 1, .n_firings = 1, .window[0] = { 0, 100 * S },
-				     .anchors = anchors, .n_anchors = 4 };
+	struct drec_anchor anchors[4] = {0};
+	struct incident incident = {.n_windows = 1,
+				    .n_firings = 1,
+				    .window[0] = {0, 100 * S},
+				    .anchors = anchors,
+				    .n_anchors = 4};
 
 	for (int i = 0; i < 4; i++)
-		anchors[i] = (struct drec_anchor){ .seq = 1, .mono_ns = (i + 1) * S, .real_ns = (i + 1) * S + i,
-						   .boot_ns = (i + 1) * S };
+		anchors[i] = (struct drec_anchor){
+			.seq = 1, .mono_ns = (i + 1) * S, .real_ns = (i + 1) * S + i, .boot_ns = (i + 1) * S};
 	anchors[2].real_ns -= 3600 * S;
 	anchors[3].real_ns -= 3600 * S;
 	anchors[3].boot_ns += 5 * S;

@@ -33,7 +33,8 @@ static const char *put(const char *path, const char *id, int64_t t0_s, const cha
 	snprintf(folder, sizeof(folder), "%s/incidents/%s", path, name);
 	ck_assert_int_eq(mkdir(folder, 0700), 0);
 	snprintf(text, sizeof(text),
-		 "{\"schema\":\"driverec.incident/1\",\"id\":\"%s\",\"trigger\":\"stall\",\"severity\":\"critical\","
+		 "{\"schema\":\"driverec.incident/"
+		 "1\",\"id\":\"%s\",\"trigger\":\"stall\",\"severity\":\"critical\","
 		 "\"t0_ns\":\"%lld\",\"files\":[{\"path\":\"raw/a.drec\"},{\"path\":\"report.md\"}]%s}",
 		 id, (long long)(t0_s * S), more);
 	test_write_file(test_path(folder, "manifest.json"), text, strlen(text));
@@ -99,7 +100,8 @@ START_TEST(lists_by_time_and_finds_by_prefix)
 	ck_assert_str_eq(entry.id, id_b);
 	ck_assert_int_eq(incidents_store_find(store, "7f3", &entry), -EINVAL);
 	ck_assert_int_eq(incidents_store_find(store, "0000", &entry), -ENOENT);
-	assert_ok(incidents_store_find(store, test_path(path, "incidents/19700101T000500Z-stall-7f3a0000/"), &entry));
+	assert_ok(incidents_store_find(store, test_path(path, "incidents/19700101T000500Z-stall-7f3a0000/"),
+				       &entry));
 	ck_assert_str_eq(entry.id, id_c);
 	incidents_store_free(store);
 }
@@ -136,7 +138,7 @@ START_TEST(retention_spares_kept_and_open)
 {
 	const char *path;
 	struct incidents_store *store = new_store(&path);
-	const struct incidents_retention age = { .age_ns = 500 * S }, one = { .count = 1 };
+	const struct incidents_retention age = {.age_ns = 500 * S}, one = {.count = 1};
 	struct incidents_entry *entries;
 	size_t count;
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,7 +37,8 @@ struct world {
 	int64_t behind_ns; /* how far watermarks lag */
 	unsigned hooks;    /* outcomes to come for each alert */
 	unsigned settled;
-	bool collects;
+	bool collects, silent;
+	char said[512];
 };
 
 static int64_t mono_ns(void *context)
@@ -82,8 +84,10 @@ static unsigned alert(void *context, const struct incidents_alert *told)
 	struct world *world = context;
 	char line[256];
 	int n = snprintf(line, sizeof(line), "%s %s\n", told->event, told->id);
-	int fd = open(world->alerts_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	int fd = world->silent ? -1 : open(world->alerts_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
+	if (world->silent)
+		return 0;
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(write(fd, line, (size_t)n), n);
 	close(fd);
@@ -96,6 +100,14 @@ static void settled(void *context)
 	struct world *world = context;
 
 	world->settled++;
+}
+
+static void note_log(void *context, const char *kind, const char *sentence)
+{
+	struct world *world = context;
+
+	if (!strcmp(kind, "incident_refused"))
+		snprintf(world->said, sizeof(world->said), "%s", sentence);
 }
 
 static bool collect(void *context, const char *id, const struct triggers_firing *firing, uint32_t pid,
@@ -114,16 +126,22 @@ static bool collect(void *context, const char *id, const struct triggers_firing 
 /* A daemon's half: readers, store, life cycle. */
 static void start(struct world *world)
 {
-	const struct incidents_sizing sizing = { .pre_ns = 100 * MS, .post_ns = 30 * MS, .post_max_ns = 1000 * MS,
-						 .bytes_max = 64 << 20 };
-	const struct incidents_host host = { .context = world, .rings = rings, .mono_ns = mono_ns,
-					     .mono_to_unix_ns = mono_to_unix_ns, .alert = alert,
-					     .settled = settled, .collect = collect };
-	const struct drec_reader_options options = { .writable = 1, .rings_only = 1 };
+	const struct incidents_sizing sizing = {
+		.pre_ns = 100 * MS, .post_ns = 30 * MS, .post_max_ns = 1000 * MS, .bytes_max = 64 << 20};
+	const struct incidents_host host = {.context = world,
+					    .rings = rings,
+					    .mono_ns = mono_ns,
+					    .mono_to_unix_ns = mono_to_unix_ns,
+					    .alert = alert,
+					    .settled = settled,
+					    .collect = collect,
+					    .log = note_log};
+	const struct drec_reader_options options = {.writable = 1, .rings_only = 1};
 	struct drec_problem problem;
 
 	for (size_t i = 0; i < world->n_rings; i++) {
-		assert_ok(drec_reader_open(AT_FDCWD, drec_path(world->rec[i]), &options, &world->reader[i], &problem));
+		assert_ok(drec_reader_open(AT_FDCWD, drec_path(world->rec[i]), &options, &world->reader[i],
+					   &problem));
 		world->ring[i].reader = world->reader[i];
 		world->ring[i].path = drec_path(world->rec[i]);
 		world->ring[i].source = (uint32_t)i;
@@ -151,8 +169,11 @@ static void make_world(struct world *world)
 	world->n_rings = RINGS;
 	mono_to_unix_ns(NULL);
 	for (int i = 0; i < RINGS; i++) {
-		const struct drec_options options = { .run_dir = world->run_dir, .job = "job", .rank = &i,
-						      .name = i ? "rank1" : "rank0", .ring_bytes = 1 << 20 };
+		const struct drec_options options = {.run_dir = world->run_dir,
+						     .job = "job",
+						     .rank = &i,
+						     .name = i ? "rank1" : "rank0",
+						     .ring_bytes = 1 << 20};
 
 		world->rec[i] = drec_open(&options);
 		ck_assert_ptr_nonnull(world->rec[i]);
@@ -182,10 +203,20 @@ static void record(struct world *world, int count)
 static struct triggers_firing stall(void)
 {
 	int64_t now = unix_ns();
-	struct triggers_firing firing = { .trigger = "stall", .series = "step", .phase = "train",
-					  .severity = TRIGGERS_CRITICAL, .series_id = 3, .source = 0, .rank = 0,
-					  .t0_ns = now - 20 * MS, .until_ns = now, .detected_ns = now, .step = 14190,
-					  .sample = -1, .ongoing = 1, .evidence = "no progress" };
+	struct triggers_firing firing = {.trigger = "stall",
+					 .series = "step",
+					 .phase = "train",
+					 .severity = TRIGGERS_CRITICAL,
+					 .series_id = 3,
+					 .source = 0,
+					 .rank = 0,
+					 .t0_ns = now - 20 * MS,
+					 .until_ns = now,
+					 .detected_ns = now,
+					 .step = 14190,
+					 .sample = -1,
+					 .ongoing = 1,
+					 .evidence = "no progress"};
 
 	return firing;
 }
@@ -193,7 +224,7 @@ static struct triggers_firing stall(void)
 /* Ticks until nothing is to be done. */
 static void run(struct world *world)
 {
-	const struct timespec pause = { .tv_nsec = MS };
+	const struct timespec pause = {.tv_nsec = MS};
 
 	for (int i = 0; i < 12000 && incidents_busy(world->incidents) > 0; i++) {
 		incidents_tick(world->incidents);
@@ -334,7 +365,7 @@ START_TEST(collectors_and_hooks)
 	struct incidents_entry entry;
 	char id[INCIDENTS_ID_TEXT], path[512], *text;
 	size_t bytes;
-	const struct timespec pause = { .tv_nsec = MS };
+	const struct timespec pause = {.tv_nsec = MS};
 
 	make_world(&world);
 	world.collects = true;
@@ -396,7 +427,7 @@ START_TEST(without_write_permission)
 	struct world world;
 	struct triggers_firing firing;
 	struct incidents_entry entry;
-	const struct drec_reader_options reading = { .rings_only = 1 };
+	const struct drec_reader_options reading = {.rings_only = 1};
 	struct drec_problem problem;
 	cJSON *json = NULL, *ring;
 	char text[64];
@@ -526,18 +557,81 @@ START_TEST(manual_window)
 }
 END_TEST
 
+/* Files may not grow beyond `bytes`, as on a full disk. */
+static void limit_files(rlim_t bytes)
+{
+	const struct rlimit limit = {bytes, RLIM_INFINITY};
+
+	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+START_TEST(no_room_for_raw)
+{
+	struct world world;
+	struct triggers_firing firing;
+	struct incidents_entry entry;
+	cJSON *json = NULL;
+
+	make_world(&world);
+	start(&world);
+	record(&world, 200);
+	firing = stall();
+	firing.ongoing = 0;
+	limit_files(24 << 10);
+	assert_ok(incidents_firing(world.incidents, &firing, NULL));
+	run(&world);
+	limit_files(RLIM_INFINITY);
+	entry = only_entry(&world);
+	ck_assert_str_eq(entry.verdict, "partial");
+	ck_assert_uint_eq(incidents_counters(world.incidents)->smaller, 1);
+	assert_ok(incident_manifest_read(world.store, entry.folder, &json));
+	ck_assert_ptr_nonnull(
+		strstr(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "notes"), 0)->valuestring, "needed"));
+	cJSON_Delete(json);
+	ck_assert_uint_eq(count_pins(&world), 0);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
+START_TEST(no_room_at_all)
+{
+	struct world world;
+	struct triggers_firing firing;
+
+	make_world(&world);
+	start(&world);
+	record(&world, 200);
+	firing = stall();
+	firing.ongoing = 0;
+	limit_files(64);
+	world.silent = true;
+	assert_ok(incidents_firing(world.incidents, &firing, NULL));
+	run(&world);
+	limit_files(RLIM_INFINITY);
+	ck_assert_uint_eq(incidents_counters(world.incidents)->refused, 1);
+	ck_assert_uint_eq(count_pins(&world), 0);
+	ck_assert_uint_eq(count_files(test_path(world.store_path, "incidents")), 0);
+	ck_assert_uint_eq(count_files(test_path(world.store_path, "pending")), 0);
+	ck_assert_uint_gt(strlen(world.said), 0);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
 /* --- killed at every point --- */
 
 static const char *const points[] = {
-	"pinned", "recorded", "opened", "post_over", "tmp_made", "raw_written", "raw_synced", "captures_linked",
-	"macro_written", "raw_sealed", "report_written", "sealed", "published", "parent_synced", "released", "readied",
-	"pending_removed",
+	"pinned",     "recorded",        "opened",        "post_over",  "tmp_made",        "raw_written",
+	"raw_synced", "captures_linked", "macro_written", "raw_sealed", "report_written",  "sealed",
+	"published",  "parent_synced",   "released",      "readied",    "pending_removed",
 };
 
 static void live_until_killed(struct world *world, const char *point)
 {
 	struct triggers_firing firing = stall();
-	const struct timespec pause = { .tv_nsec = MS };
+	const struct timespec pause = {.tv_nsec = MS};
 
 	firing.ongoing = 0;
 	setenv("DRIVEREC_KILL_AT", point, 1);
@@ -563,7 +657,8 @@ START_TEST(killed_anywhere_is_finished_once)
 	if (child == 0)
 		live_until_killed(&world, points[_i]);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "point %s was not reached", points[_i]);
+	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "point %s was not reached",
+		      points[_i]);
 
 	unsetenv("DRIVEREC_KILL_AT");
 	start(&world);
@@ -667,18 +762,20 @@ int main(void)
 		const char *name;
 		const TTest *test;
 	} cases[] = {
-		{ "from firing to folder", from_firing_to_folder },
-		{ "joining", joining_extends },
-		{ "collectors and hooks", collectors_and_hooks },
-		{ "late source", late_source_is_partial },
-		{ "no write permission", without_write_permission },
-		{ "overwritten", overwritten_is_partial },
-		{ "suspicion", suspicion_pins_and_lets_go },
-		{ "two windows", two_windows },
-		{ "manual window", manual_window },
-		{ "ongoing over a restart", ongoing_is_resolved_after_restart },
-		{ "gone ring", gone_ring_is_partial },
-		{ "unlinked ring", unlinked_ring_is_still_kept },
+		{"from firing to folder", from_firing_to_folder},
+		{"joining", joining_extends},
+		{"collectors and hooks", collectors_and_hooks},
+		{"late source", late_source_is_partial},
+		{"no write permission", without_write_permission},
+		{"overwritten", overwritten_is_partial},
+		{"suspicion", suspicion_pins_and_lets_go},
+		{"two windows", two_windows},
+		{"manual window", manual_window},
+		{"ongoing over a restart", ongoing_is_resolved_after_restart},
+		{"gone ring", gone_ring_is_partial},
+		{"unlinked ring", unlinked_ring_is_still_kept},
+		{"no room for raw windows", no_room_for_raw},
+		{"no room at all", no_room_at_all},
 	};
 	TCase *killed;
 

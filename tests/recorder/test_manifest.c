@@ -34,7 +34,7 @@ static void make_sample(struct sample *sample)
 	firing->t0_ns = 1764460800123456789;
 	firing->until_ns = firing->detected_ns = 1764460809823456789;
 	incident->n_firings = incident->n_windows = 1;
-	incident->window[0] = (struct incident_window){ firing->t0_ns - 10, firing->detected_ns + 5 };
+	incident->window[0] = (struct incident_window){firing->t0_ns - 10, firing->detected_ns + 5};
 	memset(incident->id, 0xab, sizeof(incident->id));
 	incidents_id_text(incident->id_text, incident->id);
 	incidents_folder_name(incident->folder, firing->t0_ns, firing->trigger, incident->id);
@@ -66,7 +66,7 @@ static void write_manifest(struct sample *sample)
 START_TEST(comes_back_as_it_was)
 {
 	struct sample sample;
-	struct incidents_entry entry = { 0 };
+	struct incidents_entry entry = {0};
 	struct triggers_firing firing;
 	const cJSON *file;
 	cJSON *json = NULL;
@@ -101,20 +101,23 @@ END_TEST
 START_TEST(resolving_is_a_revision)
 {
 	struct sample sample;
-	struct incidents_entry entry = { 0 };
+	struct incidents_entry entry = {0};
 	cJSON *json = NULL;
 	char *text = NULL;
 
 	make_sample(&sample);
 	write_manifest(&sample);
-	ck_assert_str_eq(sample.incident->sentence, "Rank 3 stopped at step 14,190, 00:00:00.123 UTC; it had not moved "
-						    "on when this was noticed after 9.7 s.");
-	assert_ok(incident_manifest_resolve(sample.store, sample.incident->folder, 1764460841323456789, &text));
+	ck_assert_str_eq(sample.incident->sentence,
+			 "Rank 3 stopped at step 14,190, 00:00:00.123 UTC; it had not moved "
+			 "on when this was noticed after 9.7 s.");
+	assert_ok(
+		incident_manifest_resolve(sample.store, sample.incident->folder, 1764460841323456789, &text));
 	free(text);
 	assert_ok(incident_manifest_read(sample.store, sample.incident->folder, &json));
 	incident_manifest_entry(json, &entry);
 	ck_assert_int_eq(entry.resolved_ns, 1764460841323456789);
-	ck_assert_str_eq(entry.sentence, "Rank 3 stopped at step 14,190, 00:00:00.123 UTC; it went on after 41.2 s.");
+	ck_assert_str_eq(entry.sentence,
+			 "Rank 3 stopped at step 14,190, 00:00:00.123 UTC; it went on after 41.2 s.");
 	ck_assert_uint_eq(json_number(json, "revision", 0), 2);
 	cJSON_Delete(json);
 	end_sample(&sample);
@@ -124,8 +127,13 @@ END_TEST
 START_TEST(others_are_refused)
 {
 	static const char *const texts[] = {
-		"", "{}", "[]", "{\"schema\":\"driverec.incident/2\"}", "{\"schema\":\"driverec.incident/1\"} trailing",
-		"{\"schema\":\"driverec.incident/1\"", "{\"schema\":1}",
+		"",
+		"{}",
+		"[]",
+		"{\"schema\":\"driverec.incident/2\"}",
+		"{\"schema\":\"driverec.incident/1\"} trailing",
+		"{\"schema\":\"driverec.incident/1\"",
+		"{\"schema\":1}",
 	};
 	struct sample sample;
 	cJSON *json = NULL;
@@ -145,8 +153,15 @@ START_TEST(numbers_are_exact_or_missing)
 		const char *text;
 		int64_t ns;
 	} rows[] = {
-		{ "\"9223372036854775807\"", INT64_MAX }, { "\"-1\"", -1 }, { "\"9223372036854775808\"", 7 },
-		{ "12", 7 }, { "\"\"", 7 }, { "\"-\"", 7 }, { "\"1x\"", 7 }, { "null", 7 }, { "\"1e3\"", 7 },
+		{"\"9223372036854775807\"", INT64_MAX},
+		{"\"-1\"", -1},
+		{"\"9223372036854775808\"", 7},
+		{"12", 7},
+		{"\"\"", 7},
+		{"\"-\"", 7},
+		{"\"1x\"", 7},
+		{"null", 7},
+		{"\"1e3\"", 7},
 	};
 	char text[64];
 	cJSON *json;

@@ -4,12 +4,12 @@
 
 #define S INT64_C(1000000000)
 
-static const struct incidents_sizing defaults = { .pre_steps = 5, .post_steps = 2, .pre_min_ns = 10 * S,
-						  .post_max_ns = 30 * S, .bytes_max = 1 << 20 };
+static const struct incidents_sizing defaults = {
+	.pre_steps = 5, .post_steps = 2, .pre_min_ns = 10 * S, .post_max_ns = 30 * S, .bytes_max = 1 << 20};
 
 static struct incident with_firing(int64_t t0_ns, int64_t detected_ns, int ongoing)
 {
-	struct incident incident = { .n_firings = 1 };
+	struct incident incident = {.n_firings = 1};
 
 	incident.firing[0].t0_ns = t0_ns;
 	incident.firing[0].until_ns = incident.firing[0].detected_ns = detected_ns;
@@ -21,10 +21,10 @@ START_TEST(in_steps_with_a_least_and_a_most)
 {
 	/* step, begin before t0, end after it was noticed */
 	static const int64_t rows[][3] = {
-		{ 1 * S, 10 * S, 2 * S },
-		{ 4 * S, 20 * S, 8 * S },
-		{ 60 * S, 300 * S, 30 * S },
-		{ 0, 10 * S, 5 * S },
+		{1 * S, 10 * S, 2 * S},
+		{4 * S, 20 * S, 8 * S},
+		{60 * S, 300 * S, 30 * S},
+		{0, 10 * S, 5 * S},
 	};
 	struct incident incident = with_firing(1000 * S, 1001 * S, 0);
 
@@ -69,7 +69,7 @@ END_TEST
 START_TEST(joining_is_bounded)
 {
 	struct incident incident = with_firing(1000 * S, 1000 * S, 0);
-	struct triggers_firing later = { .detected_ns = 1005 * S };
+	struct triggers_firing later = {.detected_ns = 1005 * S};
 
 	incident_size(&incident, &defaults, 1 * S, 0);
 	incident_extend(&incident, &later);
@@ -98,7 +98,8 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("incident windows");
-	TCase *sizes = tcase_create("sizes"), *stalls = tcase_create("stalls"), *joins = tcase_create("joining");
+	TCase *sizes = tcase_create("sizes"), *stalls = tcase_create("stalls"),
+	      *joins = tcase_create("joining");
 
 	tcase_add_loop_test(sizes, in_steps_with_a_least_and_a_most, 0, 4);
 	tcase_add_test(sizes, last_is_exact);
