@@ -132,6 +132,7 @@ static void chunk_open(struct local *l, uint32_t c, uint64_t order)
 	chunk->first_event = l->events;
 	chunk->prev_last = l->prev_last;
 	chunk->last = 0;
+	chunk->taken = ticks_now(rec->clock);
 	POINT(take_header);
 #ifdef DREC_MUTANT_HEADER_BEFORE_VOID
 	store_relaxed(&chunk->commit, generation << 32);

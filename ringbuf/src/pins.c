@@ -198,7 +198,7 @@ int drec_pin_release(struct drec_reader *reader, unsigned entry)
 
 struct closed_chunk {
 	uint32_t slot, life;
-	uint64_t number, order, last;
+	uint64_t number, order, last, taken;
 };
 
 static int closed_by_life(const void *left, const void *right)
@@ -225,24 +225,24 @@ static int list_closed(struct drec_reader *reader, struct closed_chunk *ret, siz
 		const struct drec_chunk *chunk = &reader->again[i];
 		if (ringread_chunk_bytes(reader, chunk) && DREC_ORDER_STATE(words[i]) != DREC_CHUNK_OPEN)
 			ret[(*ret_count)++] = (struct closed_chunk){chunk->slot, chunk->life, chunk->number,
-								    DREC_ORDER_NUMBER(words[i]), chunk->last};
+								    DREC_ORDER_NUMBER(words[i]), chunk->last,
+								    chunk->taken};
 	}
 	return 0;
 }
 
 /*
  * Whether everything that was overwritten (orders up to `evicted`) had been closed before `ticks`. A chunk's
- * number k+1 is written after number k was closed, and all of k+2 is stamped after something of k+1 was
- * written. So if k has an order above `evicted` and k+2 ends before `ticks`, all lower orders were given out
- * before `ticks` too.
+ * number k+1 is taken after number k was closed. So if k has an order above `evicted` and k+1 was taken before
+ * `ticks`, all lower orders were given out before `ticks` too.
  */
 static int all_overwritten_before(struct closed_chunk *chunks, size_t count, uint64_t evicted, uint64_t ticks)
 {
 	qsort(chunks, count, sizeof(*chunks), closed_by_life);
-	for (size_t i = 2; i < count; i++) {
-		const struct closed_chunk *one = &chunks[i - 2], *later = &chunks[i];
-		if (one->slot == later->slot && one->life == later->life && one->number + 2 == later->number &&
-		    one->order > evicted && later->last < ticks)
+	for (size_t i = 1; i < count; i++) {
+		const struct closed_chunk *one = &chunks[i - 1], *next = &chunks[i];
+		if (one->slot == next->slot && one->life == next->life && one->number + 1 == next->number &&
+		    one->order > evicted && next->taken && next->taken < ticks)
 			return 1;
 	}
 	return 0;

@@ -17,22 +17,22 @@
 
 /*
  * The end time before which everything that was overwritten had been closed, UINT64_MAX if not known.
- * A chunk's number k+1 is written after number k was closed, and all of k+2 is stamped after something of k+1
- * was written; so if k has an order above all overwritten ones, those were closed before the end of k+2.
+ * A chunk's number k+1 is taken after number k was closed; so if k has an order above all overwritten ones, those
+ * were closed before k+1 was taken. The times of its events say nothing: events may be reported late.
  */
 static uint64_t overwritten_before(const struct snapshot *s)
 {
 	uint64_t before = UINT64_MAX;
-	for (size_t i = 2; i < s->n_seen; i++) {
-		const struct ringread_item *one = &s->seen[i - 2], *later = &s->seen[i];
+	for (size_t i = 1; i < s->n_seen; i++) {
+		const struct ringread_item *one = &s->seen[i - 1], *next = &s->seen[i];
 		uint64_t word = s->words[one->chunk];
-		uint64_t last = s->first[later->chunk].last;
-		if (one->slot != later->slot || one->life != later->life || one->number + 2 != later->number)
+		uint64_t taken = s->first[next->chunk].taken;
+		if (one->slot != next->slot || one->life != next->life || one->number + 1 != next->number)
 			continue;
 		if (DREC_ORDER_STATE(word) == DREC_CHUNK_OPEN || DREC_ORDER_NUMBER(word) <= s->evicted_first)
 			continue;
-		if (last && last < before)
-			before = last;
+		if (taken && taken < before)
+			before = taken;
 	}
 	return before;
 }

@@ -126,6 +126,7 @@ void ring_maker_take(struct ring_maker *maker, uint32_t slot, uint32_t chunk)
 	line->first_event = own->events;
 	line->prev_last = own->prev_last;
 	line->last = 0;
+	line->taken = own->last > own->prev_last ? own->last : own->prev_last;
 	own->last = 0;
 	maker->order[chunk] = DREC_ORDER_WORD(DREC_CHUNK_OPEN, order, chunk);
 	maker->slots[slot].chunk = chunk;

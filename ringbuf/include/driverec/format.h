@@ -167,7 +167,10 @@ struct drec_chunk {
 	uint64_t first_event; /* events the slot life had committed before this chunk */
 	uint64_t prev_last;   /* end time in ticks of the last event before this chunk, 0 if none */
 	uint64_t last;        /* latest end time in ticks of this chunk's events, set when it is closed */
-	uint64_t order;       /* window files: the order number it had; 0 = was open */
+	union {
+		uint64_t taken; /* rings: the clock, in ticks, when the thread took it */
+		uint64_t order; /* window files: the order number it had; 0 = was open */
+	};
 	uint32_t crc;         /* window files: CRC32 of the committed bytes */
 	uint32_t reserved;
 };
