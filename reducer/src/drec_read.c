@@ -18,6 +18,7 @@ struct reading {
 	struct reducer_read_report *report;
 	struct buffer group, track, key, args;
 	uint32_t last_track; /* whose texts are in group and track; UINT32_MAX = none */
+	int fed;             /* from a trace: the feeding thread is none of its tracks */
 	int stop;            /* what the sink returned */
 };
 
@@ -50,10 +51,12 @@ static int find_source(void *context, uint32_t id, const char *text, uint32_t by
 	(void)id;
 	if (!take_member(text, bytes, &search->key, &member))
 		return 0;
-	if (text_is(member.key, DREC_MEMBER_BASE))
+	if (text_is(member.key, DREC_MEMBER_BASE)) {
 		search->source->has_base = decimal_i64(member.value, &search->source->base_unix_ns);
-	else if (text_is(member.key, DREC_MEMBER_ROOT))
+	} else if (text_is(member.key, DREC_MEMBER_ROOT)) {
+		search->source->fed = 1;
 		search->source->array_root = text_is(member.value, "\"array\"");
+	}
 	return 0;
 }
 
@@ -226,7 +229,8 @@ static int each_event(void *context, const struct drec_event *in, const struct d
 		return -ENOMEM;
 	if (in->kind == DREC_META && text_is(event.category, DREC_CATEGORY_MEMBER))
 		return hand_member(reading, in->extra, in->flags & DREC_FLAG_EXTRA ? in->extra_bytes : 0);
-	if (outside(reading, &event))
+	bool own_end = in->kind == DREC_MARK && (in->category == DREC_MARK_CLOSE || in->category == DREC_MARK_EXIT);
+	if ((reading->fed && own_end) || outside(reading, &event))
 		return 0;
 	reading->report->events++;
 	if (reading->sink->event)
@@ -237,7 +241,7 @@ static int each_event(void *context, const struct drec_event *in, const struct d
 static int read_all(struct reading *reading, struct drec_poll_stats *stats)
 {
 	int result = drec_reader_each_text(reading->reader, DREC_DICT_META, each_member, reading);
-	if (result == 0)
+	if (result == 0 && !reading->fed)
 		result = drec_reader_each_text(reading->reader, DREC_DICT_TRACK, each_track, reading);
 	if (result == 0)
 		result = drec_reader_poll(reading->reader, each_event, reading, 0, stats);
@@ -266,6 +270,7 @@ int reducer_drec_read(struct drec_reader *reader, const struct reducer_sink *sin
 	*report = (struct reducer_read_report){0};
 	int result = reducer_drec_source(reader, &source);
 	if (result == 0) {
+		reading.fed = source.fed;
 		report->array_root = source.array_root;
 		report->has_base = source.has_base;
 		report->base_unix_ns = source.base_unix_ns;

@@ -266,9 +266,7 @@ int reducer_ring_sink_new(drec *rec, const struct reducer_ring_sink_options *opt
 	sink->rec = rec;
 	if (options)
 		sink->options = *options;
-	int result = 0;
-	if (sink->options.array_root)
-		result = put_own_member(sink, DREC_MEMBER_ROOT, "\"array\"");
+	int result = put_own_member(sink, DREC_MEMBER_ROOT, sink->options.array_root ? "\"array\"" : "\"object\"");
 	if (result == 0 && sink->options.has_base)
 		result = put_base(sink, sink->options.base_unix_ns);
 	if (result < 0) {

@@ -45,6 +45,7 @@ struct reducer_drec_options {
 
 /* What a ring says of the source it was fed from, before its events are read. */
 struct reducer_drec_source {
+	int fed;              /* its events came from a trace: marks of whoever fed it are left out */
 	int array_root;
 	int has_base;
 	int64_t base_unix_ns; /* to be subtracted to get the source's times */
