@@ -239,6 +239,11 @@ static int open_store(struct daemon *daemon, char *why, size_t why_room)
 		snprintf(why, why_room, "the store %s cannot be opened: %s", daemon->store_path, strerror(-result));
 		return result;
 	}
+	/* What is told to others must hold in their folders too. */
+	char *whole = realpath(daemon->store_path, NULL);
+	if (whole)
+		snprintf(daemon->store_path, sizeof(daemon->store_path), "%s", whole);
+	free(whole);
 	result = daemon_lock_take(&daemon->lock, daemon->run_dir, daemon->store, &pid);
 	if (result == -EBUSY && pid)
 		snprintf(why, why_room, "process %ld records into the store %s already; give this one another "
@@ -384,6 +389,9 @@ void daemon_run(struct daemon *daemon)
 		   daemon->store_path);
 	uv_run(&daemon->loop, UV_RUN_DEFAULT);
 	notify_stopping();
+	/* What was written since the last tick is read now rather than by the next daemon. */
+	producers_tick(daemon->producers);
+	daemon_watch_act(daemon);
 	log_record("stopped", "after %lld s", (long long)((clock_mono_ns() - daemon->started_mono_ns) / 1000000000));
 }
 
@@ -403,11 +411,11 @@ void daemon_finish(struct daemon *daemon, int64_t most_ns)
 }
 
 /* The ring that speaks for a job: of its lowest rank. */
-static const struct producer *ring_of_job(const struct daemon *daemon, const char *job)
+static struct producer *ring_of_job(const struct daemon *daemon, const char *job)
 {
-	const struct producer *best = NULL;
+	struct producer *best = NULL;
 	for (size_t i = 0; i < producers_count(daemon->producers); i++) {
-		const struct producer *producer = producers_at(daemon->producers, i);
+		struct producer *producer = producers_at(daemon->producers, i);
 		if (strcmp(drec_reader_header(producer->reader)->job, job) == 0 && (!best || producer->rank < best->rank))
 			best = producer;
 	}
@@ -423,7 +431,7 @@ void daemon_job_ended(struct daemon *daemon, const char *job, const char *how, b
 	triggers_engine_set(daemon->engine, "crash.severity", "critical", error, sizeof(error));
 	snprintf(evidence, sizeof(evidence), "the command %.120s", how);
 	producers_tick(daemon->producers);
-	const struct producer *producer = ring_of_job(daemon, job);
+	struct producer *producer = ring_of_job(daemon, job);
 	if (producer) {
 		daemon_watch_crash(daemon, producer, evidence);
 		return;

@@ -103,7 +103,7 @@ struct daemon {
 int daemon_watch_new(struct daemon *daemon, char *why, size_t why_room);
 void daemon_watch_act(struct daemon *daemon); /* does what was told */
 void daemon_watch_tick(struct daemon *daemon);
-void daemon_watch_crash(struct daemon *daemon, const struct producer *producer, const char *evidence);
+void daemon_watch_crash(struct daemon *daemon, struct producer *producer, const char *evidence);
 /* Looks up which incidents there are, in the store and as pins of the rings. */
 void daemon_watch_known(struct daemon *daemon);
 

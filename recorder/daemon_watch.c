@@ -317,9 +317,10 @@ void daemon_watch_tick(struct daemon *daemon)
 	daemon_watch_act(daemon);
 }
 
-void daemon_watch_crash(struct daemon *daemon, const struct producer *producer, const char *evidence)
+void daemon_watch_crash(struct daemon *daemon, struct producer *producer, const char *evidence)
 {
 	char text[TRIGGERS_TEXT_MAX], hang[128] = "";
+	producers_look(daemon->producers, producer);
 	bool hung = describe_hang(daemon, producer, hang, sizeof(hang));
 	snprintf(text, sizeof(text), "%.110s%s%s", evidence, hung ? "; " : "", hung ? hang : "");
 	int64_t now_ns = clock_record_ns(&daemon->clock);

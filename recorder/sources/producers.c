@@ -280,6 +280,11 @@ static void read_open_spans(struct producers *producers, struct producer *produc
 		producers->host.open_spans(producers->host.context, producer);
 }
 
+void producers_look(struct producers *producers, struct producer *producer)
+{
+	read_open_spans(producers, producer, clock_mono_ns());
+}
+
 /* Returns as producers_tick(), or -errno if the ring is of no use any more. */
 static int poll_ring(struct producers *producers, struct producer *producer)
 {

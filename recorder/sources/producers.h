@@ -95,6 +95,9 @@ size_t producers_count(const struct producers *producers);
 struct producer *producers_at(const struct producers *producers, size_t index);
 struct producer *producers_find(const struct producers *producers, uint32_t source);
 
+/* Reads its open spans now, for who cannot wait for the next tick. */
+void producers_look(struct producers *producers, struct producer *producer);
+
 /* Order number for a pin that keeps what ends at or after `record_ns`; 0 = look at the chunks. */
 uint64_t producer_from(const struct producer *producer, const struct clock *clock, int64_t record_ns);
 
