@@ -156,9 +156,8 @@ static void retain(struct daemon *daemon, int64_t mono_ns)
 }
 
 /* Whether finishing has nothing left to wait for. */
-static bool finished(struct daemon *daemon, int64_t mono_ns)
+static bool finished(const struct daemon *daemon, int64_t mono_ns)
 {
-	struct producers_totals totals;
 	if (mono_ns >= daemon->finish_by_mono_ns)
 		return true;
 	for (size_t i = 0; i < producers_count(daemon->producers); i++) {
@@ -169,7 +168,6 @@ static bool finished(struct daemon *daemon, int64_t mono_ns)
 		if (producer->life == PRODUCER_ALIVE && mono_ns - daemon->quiet_since_mono_ns < QUIET_FOR_NS)
 			return false;
 	}
-	producers_totals(daemon->producers, &totals);
 	return incidents_busy(daemon->incidents) == 0;
 }
 

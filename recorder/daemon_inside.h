@@ -28,7 +28,7 @@
 
 struct daemon_hooks;
 
-enum { DAEMON_TOLD_MAX = 128, DAEMON_KNOWN_MAX = 128, DAEMON_SUPPRESSED_MAX = 64 };
+enum { DAEMON_KNOWN_MAX = 128, DAEMON_SUPPRESSED_MAX = 64 };
 
 /* What the engine said during a call into it: acted upon right after, outside of it. */
 struct daemon_told {
