@@ -261,26 +261,33 @@ static int chunk_next(struct local *l, unsigned *ret_reason)
 	return 0;
 }
 
-uint8_t *chunk_take(struct local *l, uint32_t need, uint64_t now)
+uint8_t *chunk_take(struct local *l, uint32_t need, uint64_t start, uint64_t end)
 {
 	struct drec *rec = l->rec;
 	unsigned reason = DREC_LOSS_PINNED_FULL;
 	if (need > rec->chunk_bytes) {
-		loss_pending(l, DREC_LOSS_TOO_BIG, 1, now, now);
+		loss_pending(l, DREC_LOSS_TOO_BIG, 1, start, end);
 		loss_flush(l);
 		return NULL;
 	}
 	chunk_close(l);
 	if (still_full(l) || chunk_next(l, &reason) < 0) {
-		loss_pending(l, reason, 1, now, now);
+		loss_pending(l, reason, 1, start, end);
 		return NULL;
 	}
 	loss_flush(l);
-	anchor_if_due(rec, now);
+	anchor_if_due(rec, rec->chunks[l->chunk].taken);
 	/* The loss record may have taken the room of an event as large as a chunk. */
 	if (need > l->end - l->off)
-		return chunk_take(l, need, now);
+		return chunk_take(l, need, start, end);
 	return l->data + l->off;
+}
+
+/* From when on a window would miss the event. Foreign times are not converted: they may be any since the birth. */
+static uint64_t begin_ticks(const struct drec *rec, const struct drec_event *event, uint64_t end)
+{
+	uint64_t start = event->flags & (DREC_FLAG_ABS | DREC_FLAG_NOTIME) ? rec->anchors[0].ticks : event->start;
+	return start < end ? start : end;
 }
 
 int append_event(struct local *l, const struct drec_event *event, uint64_t end)
@@ -288,7 +295,7 @@ int append_event(struct local *l, const struct drec_event *event, uint64_t end)
 	size_t need = drec_event_bytes(event);
 	if (need == 0)
 		need = UINT32_MAX;
-	uint8_t *out = reserve(l, (uint32_t)need, end);
+	uint8_t *out = reserve(l, (uint32_t)need, begin_ticks(l->rec, event, end), end);
 	if (!out)
 		return need > l->rec->chunk_bytes ? -E2BIG : -ENOSPC;
 	if (end > l->last)
@@ -307,7 +314,7 @@ static uint32_t own_or(const struct local *l, uint32_t track)
 
 void drec_span(drec *rec, uint32_t track, uint32_t name, drec_time start, drec_time end)
 {
-	struct local *l = enter(rec);
+	struct local *l = enter_since(rec, start);
 	if (!l)
 		return;
 	if (end == 0)
@@ -387,14 +394,16 @@ static bool well_formed(const struct drec *rec, const struct drec_event *event)
 int drec_write(drec *rec, const struct drec_event *event)
 {
 	int ret = -EINVAL;
-	struct local *l = enter(rec);
+	if (!rec)
+		return -EBUSY;
+	uint64_t end = end_ticks(rec, event), start = begin_ticks(rec, event, end);
+	struct local *l = enter_since(rec, start);
 	if (!l)
 		return -EBUSY;
-	uint64_t end = end_ticks(rec, event);
 	if (well_formed(rec, event)) {
 		ret = append_event(l, event, end);
 	} else {
-		loss_pending(l, DREC_LOSS_SOURCE, 1, end, end);
+		loss_pending(l, DREC_LOSS_SOURCE, 1, start, end);
 		loss_flush(l);
 	}
 	leave(l);

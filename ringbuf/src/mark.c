@@ -45,7 +45,8 @@ static void pop_to(struct local *l, uint32_t depth)
 static void commit_scope(struct local *l, uint32_t depth, uint64_t now)
 {
 	if (depth >= SCOPES_MAX) {
-		loss_pending(l, DREC_LOSS_TOO_BIG, 1, now, now);
+		/* It began after the innermost that is known. */
+		loss_pending(l, DREC_LOSS_TOO_BIG, 1, l->scope[SCOPES_MAX - 1].start, now);
 		return;
 	}
 	const struct scope *scope = &l->scope[depth];

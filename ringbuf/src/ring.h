@@ -104,11 +104,11 @@ struct drec {
 extern _Thread_local struct local *thread_local_slot __attribute__((tls_model("initial-exec")));
 
 /* thread.c: the calling thread's local of this recorder, registered if new; NULL (counted) if there is none. */
-struct local *local_find(struct drec *rec);
+struct local *local_find(struct drec *rec, uint64_t since);
 int threads_init(void);
 
 /* append.c */
-uint8_t *chunk_take(struct local *l, uint32_t need, uint64_t now);
+uint8_t *chunk_take(struct local *l, uint32_t need, uint64_t start, uint64_t end);
 void chunk_close(struct local *l);
 void loss_flush(struct local *l);
 void loss_pending(struct local *l, unsigned reason, uint64_t count, uint64_t first, uint64_t last);
@@ -128,26 +128,32 @@ struct drec *recorders_first(void);
 
 /*
  * Begins a call: the thread's local, marked busy; NULL if nothing may be written. Every call that gets one
- * ends with leave(). A child of fork reads *live as 0 and touches nothing shared.
+ * ends with leave(). A child of fork reads *live as 0 and touches nothing shared. `since`: when the event to
+ * be written begins, if that is before now; a window that it meets must learn of its loss.
  */
-static inline struct local *enter(struct drec *rec)
+static inline struct local *enter_since(struct drec *rec, uint64_t since)
 {
 	if (!rec || !*(volatile uint64_t *)rec->live)
 		return NULL;
 	struct local *l = thread_local_slot;
 	if (__builtin_expect(!l || l->rec != rec, 0)) {
-		l = local_find(rec);
+		l = local_find(rec, since);
 		if (!l)
 			return NULL;
 	}
 	if (__builtin_expect(l->busy, 0)) {
 		uint64_t now = ticks_now(rec->clock);
-		loss_slotless(rec, DREC_LOSS_REENTRANT, 1, now, now);
+		loss_slotless(rec, DREC_LOSS_REENTRANT, 1, since < now ? since : now, now);
 		return NULL;
 	}
 	l->busy = 1;
 	fence_signal();
 	return l;
+}
+
+static inline struct local *enter(struct drec *rec)
+{
+	return enter_since(rec, UINT64_MAX);
 }
 
 static inline void leave(struct local *l)
@@ -156,11 +162,11 @@ static inline void leave(struct local *l)
 	l->busy = 0;
 }
 
-/* Room for an event of `need` bytes, or NULL (counted). */
-static inline uint8_t *reserve(struct local *l, uint32_t need, uint64_t now)
+/* Room for an event of `need` bytes that lasts from `start` to `end`, or NULL (counted). */
+static inline uint8_t *reserve(struct local *l, uint32_t need, uint64_t start, uint64_t end)
 {
 	if (__builtin_expect(need > l->end - l->off, 0))
-		return chunk_take(l, need, now);
+		return chunk_take(l, need, start, end);
 	return l->data + l->off;
 }
 
@@ -183,7 +189,7 @@ static inline void append_span(struct local *l, uint32_t track_depth, uint32_t n
 {
 	if (end < start)
 		end = start;
-	uint8_t *out = reserve(l, DREC_EVENT_BASE_BYTES, end);
+	uint8_t *out = reserve(l, DREC_EVENT_BASE_BYTES, start, end);
 	if (__builtin_expect(!out, 0))
 		return;
 	struct event_base base = {

@@ -174,13 +174,13 @@ static struct local *local_of_thread(const struct drec *rec)
 	return l;
 }
 
-struct local *local_find(struct drec *rec)
+struct local *local_find(struct drec *rec, uint64_t since)
 {
 	int saved = errno;
 	struct local *l = NULL;
-	uint64_t now = ticks_now(rec->clock);
+	uint64_t now = ticks_now(rec->clock), first = since < now ? since : now;
 	if (thread_local_slot == &thread_gone) {
-		loss_slotless(rec, DREC_LOSS_THREAD_EXIT, 1, now, now);
+		loss_slotless(rec, DREC_LOSS_THREAD_EXIT, 1, first, now);
 		return NULL;
 	}
 	l = local_of_thread(rec);
@@ -190,7 +190,7 @@ struct local *local_find(struct drec *rec)
 		thread_local_slot = l;
 		slotless_calls = 0;
 	} else {
-		loss_slotless(rec, DREC_LOSS_NO_SLOT, 1, now, now);
+		loss_slotless(rec, DREC_LOSS_NO_SLOT, 1, first, now);
 	}
 	errno = saved;
 	return l;

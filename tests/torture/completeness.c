@@ -42,7 +42,8 @@ enum {
 	NUMBER_BITS = 17,
 	ARGS_MAX = 3000,
 	REASONS = 10,
-	BATCH = 20
+	BATCH = 20,
+	FILLERS = 2
 };
 
 enum { ENTRY_EVENT = 1, ENTRY_LOSS = 2 };
@@ -333,9 +334,9 @@ struct taking {
 	struct drec_reader *ring;
 	drec *rec;
 	enum pinning pinning;
-	unsigned entry;
+	unsigned entry, filler[FILLERS];
 	uint64_t a, t0, from;
-	bool pinned;
+	bool pinned, filled;
 };
 
 static int set_pin(struct taking *t)
@@ -347,6 +348,12 @@ static int set_pin(struct taking *t)
 	if (ret == 0)
 		ret = drec_pin_set(t->ring, &pin, 1, &t->entry);
 	t->pinned = ret >= 0;
+	/* At times others' pins keep the rest, so that the writers find no chunk and lose what they write. */
+	for (int i = test_random_below(4) ? FILLERS : 0; ret >= 0 && i < FILLERS; i++) {
+		pin.from += CHUNKS / 2;
+		ret = drec_pin_set(t->ring, &pin, 1, &t->filler[i]);
+		t->filled = ret >= 0;
+	}
 	return ret < 0 ? ret : 0;
 }
 
@@ -404,6 +411,8 @@ static int take_window(drec *rec, struct drec_reader *ring, const char *path)
 	ret = snapshot(&t, &check, path);
 	if (t.pinned)
 		drec_pin_release(ring, t.entry);
+	for (int i = 0; t.filled && i < FILLERS; i++)
+		drec_pin_release(ring, t.filler[i]);
 	/* What was under way when the window was taken may be in it: the logs are read when all stand still. */
 	end_writers();
 	if (ret == 0)
