@@ -9,6 +9,11 @@ if(DRIVEREC_SANITIZE)
 	target_compile_options(driverec_flags INTERFACE
 		-fsanitize=${DRIVEREC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
 	target_link_options(driverec_flags INTERFACE -fsanitize=${DRIVEREC_SANITIZE})
+	# The thread sanitizer does not follow fences. Ours pair with readers that pread() the ring, whose bytes it does
+	# not see either; what threads of one process share goes through acquire, release and compare-exchange.
+	if(DRIVEREC_SANITIZE MATCHES thread AND CMAKE_C_COMPILER_ID STREQUAL GNU)
+		target_compile_options(driverec_flags INTERFACE -Wno-tsan)
+	endif()
 endif()
 if(DRIVEREC_COVERAGE)
 	target_compile_options(driverec_flags INTERFACE --coverage)
