@@ -38,5 +38,6 @@ int bench_ring_one(void);
 int bench_ring_many(void);
 int bench_freeze(void);
 int bench_snapshot(const char *folder);
+int bench_ingest(void);
 
 #endif

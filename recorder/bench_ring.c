@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include <driverec/freeze.h>
 
@@ -97,7 +99,10 @@ static int pin_half(drec *rec)
 int bench_ring_one(void)
 {
 	const char *folder = bench_folder_make();
+	int64_t begin = bench_ns();
 	drec *rec = folder ? bench_ring(folder, "ring", 0) : NULL;
+	double opening = (double)(bench_ns() - begin) / 1e6;
+	struct stat st;
 	int ret = rec ? 0 : -ENOMEM;
 	if (!rec)
 		goto end;
@@ -119,6 +124,9 @@ int bench_ring_one(void)
 	if (ret >= 0)
 		bench_print(&(struct bench_figure){"span_half_pinned", pinned, "ns", limit1, 2});
 	bench_print(&(struct bench_figure){"span_scoped", scoped, "ns", limit2, 1.5});
+	bench_print(&(struct bench_figure){"open", opening, "ms", 0, 0});
+	if (stat(drec_path(rec), &st) == 0)
+		bench_print(&(struct bench_figure){"ring_file", (double)st.st_size / (1 << 20), "MiB", 0, 0});
 	if (drec_lost(rec, 0))
 		ret = -EIO;
 end:

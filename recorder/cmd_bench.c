@@ -24,6 +24,8 @@ static int run_one(const char *name, const char *folder)
 		return bench_freeze();
 	if (strcmp(name, "snapshot") == 0)
 		return bench_snapshot(folder);
+	if (strcmp(name, "ingest") == 0)
+		return bench_ingest();
 	return 1;
 }
 
@@ -34,7 +36,7 @@ static int bench_run(const struct command_call *call)
 		int ret = run_one(call->argv[i], options->folder ? options->folder : ".");
 		if (ret > 0)
 			return command_misuse(call, "there is no benchmark '%s'; there are: ring ring-mt freeze "
-						    "snapshot", call->argv[i]);
+						    "snapshot ingest", call->argv[i]);
 		if (ret < 0)
 			return command_failed(call, "%s: %s", call->argv[i], strerror(-ret));
 	}
@@ -49,7 +51,8 @@ const struct command command_bench = {
 		   "measured in the same run by a loop that does only what cannot be left out.\n"
 		   "ring: a span with a given start, in the first lap, with half the ring pinned, and a scoped span. "
 		   "ring-mt: two threads at once. freeze: from the decision to the last of eight rings pinned. "
-		   "snapshot: a whole ring written to a window file, beside write() of as many bytes.",
+		   "snapshot: a whole ring written to a window file, beside write() of as many bytes. ingest: from a ring to "
+		   "the macro view and the series filter, on one core.",
 	.examples = "driverec bench ring\ndriverec bench freeze snapshot --dir /var/lib/driverec",
 	.options = bench_rows,
 	.options_bytes = sizeof(struct bench_options),
