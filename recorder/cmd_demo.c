@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -223,6 +224,14 @@ static void wait_incidents(struct demo *demo)
 		nanosleep(&pause, NULL);
 }
 
+__attribute__((format(printf, 2, 3))) static void say_why(struct caught *caught, const char *format, ...)
+{
+	va_list values;
+	va_start(values, format);
+	vsnprintf(caught->why, sizeof(caught->why), format, values);
+	va_end(values);
+}
+
 static void coverage_of(const cJSON *manifest, const char *class, char ret_verdict[16])
 {
 	const cJSON *coverage = cJSON_GetObjectItem(cJSON_GetObjectItem(manifest, "coverage"), class);
@@ -254,31 +263,30 @@ static void check_window(struct demo *demo, struct caught *caught, const cJSON *
 	char path[INCIDENTS_PATH_MAX + INCIDENTS_FOLDER_MAX + 160];
 	const char *file = window_file(manifest);
 	if (!file) {
-		snprintf(caught->why, sizeof(caught->why), "it has no raw window");
+		say_why(caught, "it has no raw window");
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/incidents/%s/%.120s", demo->options->folder, caught->entry.folder, file);
 	int result = demo_check_window(path, demo->record_path, caught->entry.t0_ns, &caught->check);
 	if (result < 0)
-		snprintf(caught->why, sizeof(caught->why), "%.100s: %s", file, strerror(-result));
+		say_why(caught, "%.100s: %s", file, strerror(-result));
 	caught->exact = result == 0 && caught->check.missing == 0 && caught->check.unknown == 0 &&
 			caught->check.kept > 0;
 	if (result == 0 && !caught->exact)
-		snprintf(caught->why, sizeof(caught->why), "%llu events missing, %llu unknown; %s",
-			 (unsigned long long)caught->check.missing, (unsigned long long)caught->check.unknown,
-			 caught->check.example);
+		say_why(caught, "%llu events missing, %llu unknown; %s", (unsigned long long)caught->check.missing,
+			(unsigned long long)caught->check.unknown, caught->check.example);
 }
 
 static void check(struct demo *demo, struct caught *caught)
 {
 	cJSON *manifest;
 	if (!caught->found) {
-		snprintf(caught->why, sizeof(caught->why), "it was not caught");
+		say_why(caught, "it was not caught");
 		return;
 	}
 	int result = incident_manifest_read(demo->store, caught->entry.folder, &manifest);
 	if (result < 0) {
-		snprintf(caught->why, sizeof(caught->why), "its manifest cannot be read: %s", strerror(-result));
+		say_why(caught, "its manifest cannot be read: %s", strerror(-result));
 		return;
 	}
 	coverage_of(manifest, "marks", caught->marks);
@@ -287,10 +295,9 @@ static void check(struct demo *demo, struct caught *caught)
 	caught->names_span = strcmp(caught->trigger, "stall") != 0 || names_span(manifest);
 	check_window(demo, caught, manifest);
 	if (!caught->why[0] && !caught->complete)
-		snprintf(caught->why, sizeof(caught->why), "marks are %s, host spans %s", caught->marks,
-			 caught->host_spans);
+		say_why(caught, "marks are %s, host spans %s", caught->marks, caught->host_spans);
 	if (!caught->why[0] && !caught->names_span)
-		snprintf(caught->why, sizeof(caught->why), "it does not name the span \"%s\"", DEMO_STALL_SPAN);
+		say_why(caught, "it does not name the span \"%s\"", DEMO_STALL_SPAN);
 	cJSON_Delete(manifest);
 }
 

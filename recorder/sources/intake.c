@@ -106,7 +106,7 @@ void intake_name(struct intake *intake, uint32_t name, char *ret_text, size_t ro
 	const char *text;
 	size_t bytes;
 	ret_text[0] = 0;
-	if (name == 0 || text_of_name(intake, name, &text, &bytes) < 0)
+	if (name == 0 || text_of_name(intake, name, &text, &bytes) != 0)
 		return;
 	snprintf(ret_text, room, "%.*s", bytes < room ? (int)bytes : (int)room - 1, text);
 }

@@ -260,7 +260,7 @@ static int add_span(struct reducer_inspect *inspect, const struct reducer_event 
 {
 	struct inspect_track *track;
 	int result = find_track(inspect, event, &track);
-	if (result < 0)
+	if (result != 0)
 		return result;
 	struct inspect_time start = {event->start_ns, event->start_ps};
 	struct inspect_time length = {event->duration_ns, event->duration_ps};
