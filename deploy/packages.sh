@@ -7,7 +7,8 @@ DRIVEREC_BUILD_PACKAGES=(
 	build-essential cmake ninja-build pkgconf
 	zlib1g-dev libzstd-dev libcjson-dev libuv1-dev libmicrohttpd-dev libcurl4-openssl-dev libisal-dev
 )
-DRIVEREC_TEST_PACKAGES=(check)
+# python3: an independent reader of rings and a comparison with an independent reader of traces.
+DRIVEREC_TEST_PACKAGES=(check python3)
 
 # Debian's cmake and ninja, whatever else is first on PATH.
 if [ -x /usr/bin/cmake ] && [ -x /usr/bin/ninja ]; then
@@ -17,7 +18,7 @@ fi
 packages_missing() {
 	local package
 	for package in "$@"; do
-		dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' ||
+		dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q ' ok installed$' ||
 			printf '%s\n' "$package"
 	done
 }
@@ -38,8 +39,8 @@ packages_install() {
 	[ "${#missing[@]}" -eq 0 ] && return 0
 	if [ "$(id -u)" -ne 0 ]; then
 		if ! command -v sudo >/dev/null; then
-			printf 'driverec: packages are missing, and this is neither root nor is there sudo; as root:\n  apt-get install -y %s\n' \
-				"${missing[*]}" >&2
+			printf 'driverec: packages are missing, and this is neither root nor is there sudo. As root, once:\n' >&2
+			printf '  apt-get update && apt-get install -y --no-install-recommends %s\n' "${missing[*]}" >&2
 			return 1
 		fi
 		as_root=(sudo)
