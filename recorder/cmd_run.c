@@ -171,7 +171,9 @@ static int record(struct run *run)
 	if (status != COMMAND_DONE)
 		return status;
 	daemon_run(run->daemon);
-	return has_command ? launch_exit_status(run->wait_status) : COMMAND_DONE;
+	if (has_command)
+		return launch_exit_status(run->wait_status);
+	return daemon_feed_failed(run->daemon) ? COMMAND_FAILED : COMMAND_DONE;
 }
 
 static int run(const struct command_call *call)
@@ -203,6 +205,9 @@ const struct command command_run = {
 	.operands = "[-- CMD [ARG]...]",
 	.details = "Without CMD it records whatever puts rings into the run directory, until SIGTERM or SIGINT; "
 		   "SIGUSR1 makes an incident of now.\n"
+		   "With --feed and without CMD it ends where a file or standard input does, writes what is open and "
+		   "leaves the feed's ring in the run directory (driverec export RING); a file that is no trace makes "
+		   "it exit with 1.\n"
 		   "With CMD it runs it with the environment that producers look for, passes signals on, and returns "
 		   "its exit status (128 and the number for a signal). Where recording is not possible CMD runs all "
 		   "the same.",

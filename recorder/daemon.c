@@ -104,10 +104,16 @@ static void on_ring_ended(void *context, struct producer *producer)
 		 producer->life == PRODUCER_CRASHED ? "without a mark" : "closed");
 }
 
+/* A file's ring is what feeding it was for, where that is all that this daemon does. */
+static bool is_fed_file(const struct daemon *daemon, const struct producer *producer)
+{
+	return daemon->feed && daemon->ends_with_feed && strcmp(feed_ring_path(daemon->feed), producer->path) == 0;
+}
+
 static bool on_ring_needed(void *context, const struct producer *producer)
 {
 	const struct daemon *daemon = context;
-	return incidents_ring_needed(daemon->incidents, producer->source);
+	return is_fed_file(daemon, producer) || incidents_ring_needed(daemon->incidents, producer->source);
 }
 
 static void on_ring_end(void *context, struct producer *producer)
@@ -171,10 +177,20 @@ static bool finished(const struct daemon *daemon, int64_t mono_ns)
 	return incidents_busy(daemon->incidents) == 0;
 }
 
+static void end_with_feed(struct daemon *daemon)
+{
+	struct feed_counters counters;
+	feed_counters(daemon->feed, &counters);
+	log_record("feed.ended", "%llu events in %s, %llu lost, %llu damaged", (unsigned long long)counters.events,
+		   feed_ring_path(daemon->feed), (unsigned long long)counters.lost,
+		   (unsigned long long)counters.damaged);
+	daemon_finish(daemon, 60000000000);
+}
+
 static void check_end(struct daemon *daemon, int64_t mono_ns)
 {
 	if (daemon->feed && daemon->ends_with_feed && feed_ended(daemon->feed) && daemon->finish_by_mono_ns == 0)
-		daemon_finish(daemon, 60000000000);
+		end_with_feed(daemon);
 	if (daemon->finish_by_mono_ns != 0 && finished(daemon, mono_ns)) {
 		producers_flush(daemon->producers);
 		daemon_stop(daemon);
@@ -376,6 +392,11 @@ void daemon_free(struct daemon *daemon)
 uv_loop_t *daemon_loop(struct daemon *daemon)
 {
 	return &daemon->loop;
+}
+
+bool daemon_feed_failed(const struct daemon *daemon)
+{
+	return daemon->feed && feed_ended(daemon->feed) && feed_result(daemon->feed) < 0;
 }
 
 void daemon_run(struct daemon *daemon)

@@ -25,7 +25,7 @@ struct daemon_options {
 	const char *run_dir;         /* as of drec_run_dir() */
 	const char *store;
 	const char *feed;            /* FILE, "-", "unix:PATH" or a FIFO; NULL = none */
-	bool ends_with_feed;         /* stop when a feed that has an end is at it */
+	bool ends_with_feed;         /* stop when a feed that has an end is at it, and leave its ring */
 };
 
 /* Takes the locks and opens everything. `why` gets a clause for the message where it fails. */
@@ -53,6 +53,9 @@ int daemon_trigger(struct daemon *daemon, int64_t last_ns, const char *reason, c
  * `failed`: nobody asked for that, so it is a crash and no note.
  */
 void daemon_job_ended(struct daemon *daemon, const char *job, const char *how, bool failed);
+
+/* Its feed has ended with something that is no trace or could not be read; the log says what. */
+bool daemon_feed_failed(const struct daemon *daemon);
 
 /* For a line on the terminal. */
 size_t daemon_rings(const struct daemon *daemon);

@@ -46,6 +46,7 @@ struct feed {
 	char socket_path[108];
 	char *piece;
 	bool lasting, ended, freed; /* lasting: documents come and go, there is no end */
+	int result; /* of the last document that ended */
 	int64_t watermark_ns;
 	struct feed_counters over; /* of documents that have ended */
 	unsigned handles;
@@ -125,6 +126,18 @@ static void on_document_closed(uv_handle_t *handle)
 	release_if_done(feed);
 }
 
+/* A refused document's last problem says what it is, a damaged one's first where the damage begins. */
+static void say_failure(const struct document *document, int result)
+{
+	const struct reducer_read_report *report = &document->report;
+	if (result == -EBADMSG && report->n_problems > 0)
+		log_warnx("feed.damaged", "%s (at byte %llu)", report->problem[report->n_problems - 1].what,
+			  (unsigned long long)report->problem[report->n_problems - 1].offset);
+	else
+		log_warnx("feed.damaged", "%s",
+			  document->feed->over.problem[0] ? document->feed->over.problem : strerror(-result));
+}
+
 /* No more of it comes. `result` is what reading it came to. */
 static void document_close(struct document *document, int result)
 {
@@ -132,8 +145,9 @@ static void document_close(struct document *document, int result)
 	if (result == 0)
 		result = reducer_chrome_finish(document->reader);
 	add_counters(document, &feed->over);
+	feed->result = result;
 	if (result < 0)
-		log_warnx("feed.damaged", "%s", feed->over.problem[0] ? feed->over.problem : strerror(-result));
+		say_failure(document, result);
 	reducer_chrome_free(document->reader);
 	reducer_ring_sink_free(document->sink);
 	document->reader = NULL;
@@ -351,6 +365,11 @@ const char *feed_ring_path(const struct feed *feed)
 bool feed_ended(const struct feed *feed)
 {
 	return feed->ended;
+}
+
+int feed_result(const struct feed *feed)
+{
+	return feed->result;
 }
 
 int64_t feed_watermark_ns(const struct feed *feed)

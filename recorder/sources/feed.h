@@ -39,6 +39,8 @@ int feed_tick(struct feed *feed);
 const char *feed_ring_path(const struct feed *feed);
 /* Everything was read. Never for a FIFO or a socket. */
 bool feed_ended(const struct feed *feed);
+/* Of the document that ended last: 0, -EBADMSG for no trace, -errno where it could not be read. */
+int feed_result(const struct feed *feed);
 /* Events up to this time (Unix ns) are in the ring, INT64_MIN while there was none. */
 int64_t feed_watermark_ns(const struct feed *feed);
 
