@@ -61,6 +61,16 @@ static int text_of_track(void *context, uint32_t id, const char **ret_text, size
 	return result;
 }
 
+/* The same for rings of the same job, 0 where it has no name. */
+static uint64_t job_number(const struct drec_reader *reader)
+{
+	const char *job = drec_reader_header(reader)->job;
+	uint64_t number = 0;
+	for (size_t i = 0; i < DREC_TEXT_MAX && job[i]; i++)
+		number = (number ^ (unsigned char)job[i]) * UINT64_C(0x9e3779b97f4a7c15);
+	return number;
+}
+
 int intake_new(struct producer *producer, struct series *series, struct reducer_tiers *tiers,
 	       struct intake **ret_intake)
 {
@@ -73,6 +83,7 @@ int intake_new(struct producer *producer, struct series *series, struct reducer_
 	intake->source = (struct series_source){
 		.source = producer->source,
 		.rank = producer->rank,
+		.job = job_number(producer->reader),
 		.context = intake,
 		.name = text_of_name,
 		.track = text_of_track,

@@ -265,6 +265,7 @@ static void decide(struct series *series, struct known *known, const struct seri
 		.role = role,
 		.source = source->source,
 		.rank = source->rank,
+		.job = source->job,
 		.track = known->track,
 		.name = name,
 		.alarms = alarming,

@@ -38,6 +38,7 @@ struct series;
 struct series_source {
 	uint32_t source;
 	uint32_t rank; /* UINT32_MAX = unknown */
+	uint64_t job;  /* a number for the job, 0 = unknown: what stalls together */
 	void *context;
 	/* A name's text, or of a track. 0 or -errno. */
 	int (*name)(void *context, uint32_t id, const char **ret_text, size_t *ret_bytes);

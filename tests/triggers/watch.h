@@ -101,7 +101,7 @@ static inline uint32_t watch_series(struct watch *watch, enum triggers_role role
 				    const char *name)
 {
 	struct triggers_series_key key = {
-		.role = role, .source = source, .rank = source, .track = 1, .name = name, .alarms = 1};
+		.role = role, .source = source, .rank = source, .job = 7, .track = 1, .name = name, .alarms = 1};
 	uint32_t id = triggers_engine_series(watch->engine, &key);
 	ck_assert_uint_ne(id, TRIGGERS_SERIES_NONE);
 	return id;

@@ -155,6 +155,8 @@ struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
 	series->rank = key->rank;
 	series->alarms = key->alarms;
 	series->learns = 1;
+	if (key->job)
+		series->source->job = key->job;
 	if (series->role == TRIGGERS_STEP && series->source->n_series == 1)
 		series->source->grace = GRACE_STEPS;
 	lay_out(engine, series);
@@ -271,6 +273,11 @@ void triggers_engine_over(struct triggers_engine *engine, const struct triggers_
 	over.ongoing = 0;
 	if (engine->listener.progress)
 		engine->listener.progress(engine->listener.context, &over, now_ns);
+}
+
+void triggers_engine_ended(struct triggers_engine *engine, const struct triggers_series *series, int64_t now_ns)
+{
+	triggers_gates_ended(&engine->gates, series->id, now_ns);
 }
 
 void triggers_engine_suspect(struct triggers_engine *engine, const struct triggers_series *series,

@@ -103,7 +103,10 @@ static int is_coalesced(struct triggers_gates *gates, const struct triggers_engi
 	return gates->waiting && (!claim->by_hand || gates->waiting_by_hand);
 }
 
-/* What was under way already when the last one passed is the same event, seen on another track or rank. */
+/*
+ * What was under way already when the last one passed is the same event, seen on another track or rank. For a stall
+ * of a known job that has been judged by what its anomaly meets.
+ */
 static int is_cooling(const struct triggers_gates *gates, const struct triggers_engine *engine,
 		      const struct triggers_claim *claim)
 {
@@ -112,6 +115,8 @@ static int is_cooling(const struct triggers_gates *gates, const struct triggers_
 	int64_t cooldown_ns = triggers_engine_option_ns(engine, TRIGGERS_OPTION_GATE_COOLDOWN);
 	if (claim->by_hand || passed_ns == INT64_MIN || (int)claim->severity > gates->passed_severity[module])
 		return 0;
+	if (claim->ongoing)
+		return cooldown_ns && !claim->series->source->job && claim->t0_ns < passed_ns;
 	return claim->detected_ns - passed_ns < cooldown_ns || (cooldown_ns && claim->t0_ns < passed_ns);
 }
 
@@ -167,8 +172,12 @@ enum triggers_gate triggers_gates_judge(struct triggers_gates *gates, const stru
 		return TRIGGERS_PERIODIC;
 	if (claim->shadow)
 		return TRIGGERS_SILENCED;
-	if (is_coalesced(gates, engine, claim))
+	if (is_coalesced(gates, engine, claim)) {
+		triggers_anomalies_add(&gates->anomalies, claim);
 		return TRIGGERS_COALESCED;
+	}
+	if (triggers_anomalies_meet(&gates->anomalies, claim))
+		return TRIGGERS_SAME_ANOMALY;
 	if (is_cooling(gates, engine, claim))
 		return TRIGGERS_COOLDOWN;
 	enum triggers_gate gate = spend(gates, engine, claim);
@@ -180,6 +189,7 @@ enum triggers_gate triggers_gates_judge(struct triggers_gates *gates, const stru
 	gates->waiting = 1;
 	gates->waiting_by_hand = claim->by_hand;
 	gates->waiting_ns = claim->detected_ns;
+	triggers_anomalies_add(&gates->anomalies, claim);
 	return TRIGGERS_PASSED;
 }
 
@@ -202,6 +212,11 @@ void triggers_gates_settled(struct triggers_gates *gates)
 	gates->waiting = 0;
 }
 
+void triggers_gates_ended(struct triggers_gates *gates, uint32_t series, int64_t now_ns)
+{
+	triggers_anomalies_end(&gates->anomalies, series, now_ns);
+}
+
 void triggers_gates_save(const struct triggers_gates *gates, struct triggers_writer *writer)
 {
 	unsigned n = 0;
@@ -216,6 +231,7 @@ void triggers_gates_save(const struct triggers_gates *gates, struct triggers_wri
 	}
 	triggers_write_u32(writer, (uint32_t)gates->waiting | (uint32_t)gates->waiting_by_hand << 1);
 	triggers_write_i64(writer, gates->waiting_ns);
+	triggers_anomalies_save(&gates->anomalies, writer);
 	triggers_write_u32(writer, gates->n_spent);
 	for (uint32_t i = 0; i < gates->n_spent; i++) {
 		triggers_write_i64(writer, gates->spent[i].at_ns);
@@ -255,6 +271,7 @@ void triggers_gates_restore(struct triggers_gates *gates, struct triggers_cursor
 	gates->waiting = waiting & 1;
 	gates->waiting_by_hand = waiting >> 1 & 1;
 	gates->waiting_ns = triggers_read_ns(cursor);
+	triggers_anomalies_restore(&gates->anomalies, cursor);
 	uint32_t n_spent = triggers_read_u32(cursor);
 	if (n_spent > TRIGGERS_SPENT_MAX)
 		cursor->failed = 1;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stands between a claim and an incident, in this order: our own captures, warm-up, periodic memory,
- * severity (shadows), coalescing, cooldown, budgets. One verdict a claim; all state is bounded and saved.
+ * severity (shadows), coalescing, same anomaly, cooldown, budgets. One verdict a claim; all state is bounded and saved.
  *
  *  own capture   the span touches one of our captures, from one step before to two after it
  *  warm-up       the module says that the series is not known well enough
  *  periodic      two equal gaps between the last alarms of a series (within 2 samples or 0.5 %, counting the
- *                start as one of them) lower the severity by one, three by two; what falls below a note is
- * kept out shadow        a note that its module only records coalescing    an incident still waits for its
- * post window: the firing joins it cooldown      the same trigger passed less than 60 s ago and was at least
- * as severe budgets       at most 12 an hour and 48 a day; half of each only for critical firings and those
- * by hand
+ *                start as one of them) lower the severity by one, three by two; what falls below a note is kept out
+ *  shadow        a note that its module only records
+ *  coalescing    an incident still waits for its post window: the firing joins it
+ *  same anomaly  its time meets an anomaly that has an incident (anomalies.h)
+ *  cooldown      the same trigger passed less than 60 s ago and was at least as severe. Not for a stall: it is still
+ *                going on, and nothing else would ever tell of it
+ *  budgets       at most 12 an hour and 48 a day; half of each only for critical firings and those by hand
  */
 #ifndef TRIGGERS_GATES_H
 #define TRIGGERS_GATES_H
 
+#include "anomalies.h"
 #include "module.h"
 
 enum { TRIGGERS_CAPTURES_KEPT = 16, TRIGGERS_SPENT_MAX = 1024 };
@@ -31,6 +34,7 @@ struct triggers_gates {
 	int waiting; /* an incident takes others in */
 	int waiting_by_hand;
 	int64_t waiting_ns;
+	struct triggers_anomalies anomalies;
 	uint32_t n_spent; /* of the last day, oldest first */
 	struct triggers_spent spent[TRIGGERS_SPENT_MAX];
 	uint32_t n_captures; /* so far; the last 16 are kept */
@@ -43,6 +47,8 @@ enum triggers_gate triggers_gates_judge(struct triggers_gates *gates, const stru
 					struct triggers_claim *claim);
 void triggers_gates_capture(struct triggers_gates *gates, int64_t begin_ns, int64_t end_ns);
 void triggers_gates_settled(struct triggers_gates *gates);
+/* The stall of a series is over, in whatever way. */
+void triggers_gates_ended(struct triggers_gates *gates, uint32_t series, int64_t now_ns);
 
 void triggers_gates_save(const struct triggers_gates *gates, struct triggers_writer *writer);
 void triggers_gates_restore(struct triggers_gates *gates, struct triggers_cursor *cursor);

@@ -104,6 +104,8 @@ enum triggers_gate triggers_engine_fire(struct triggers_engine *engine, const st
 /* An ongoing firing that made or joined an incident is over. */
 void triggers_engine_over(struct triggers_engine *engine, const struct triggers_firing *firing,
 			  int64_t now_ns);
+/* An ongoing firing is over, in whatever way and whatever its gate: what comes is another anomaly. */
+void triggers_engine_ended(struct triggers_engine *engine, const struct triggers_series *series, int64_t now_ns);
 void triggers_engine_suspect(struct triggers_engine *engine, const struct triggers_series *series,
 			     int64_t from_ns);
 void triggers_engine_unsuspect(struct triggers_engine *engine, const struct triggers_series *series);

@@ -21,7 +21,7 @@ const char *triggers_gate_name(enum triggers_gate gate)
 		[TRIGGERS_PERIODIC] = "periodic",     [TRIGGERS_COOLDOWN] = "cooldown",
 		[TRIGGERS_COALESCED] = "coalesced",   [TRIGGERS_BUDGET_HOUR] = "budget_hour",
 		[TRIGGERS_BUDGET_DAY] = "budget_day", [TRIGGERS_OWN_CAPTURE] = "own_capture",
-		[TRIGGERS_SILENCED] = "silenced",
+		[TRIGGERS_SILENCED] = "silenced",     [TRIGGERS_SAME_ANOMALY] = "same_anomaly",
 	};
 	return (unsigned)gate < TRIGGERS_GATE_LIMIT ? names[gate] : "unknown";
 }

@@ -36,6 +36,7 @@ struct triggers_interval {
 struct triggers_source {
 	uint32_t number;
 	uint32_t n_series;
+	uint64_t job; /* 0 = not known */
 	struct triggers_source *next;
 	int64_t last_progress_ns; /* INT64_MIN = none yet */
 	int64_t step_ns;          /* median train step, 0 = not yet known */

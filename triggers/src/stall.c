@@ -71,6 +71,8 @@ static void end_suspicion(struct triggers_engine *engine, const struct triggers_
 static void resolve(struct triggers_engine *engine, const struct triggers_series *series,
 		    struct stall_state *state, int64_t now_ns, int died)
 {
+	if (state->fired)
+		triggers_engine_ended(engine, series, now_ns);
 	if (state->fired && state->counted && !died)
 		triggers_engine_over(engine, &state->firing, now_ns);
 	state->fired = 0;

@@ -11,7 +11,7 @@
 
 #define STATE_MAGIC UINT64_C(0x3154535347525444) /* "DTRGSST1" */
 
-enum { STATE_VERSION = 1, HEADER_BYTES = 24, SERIES_END = 0, SERIES_FOLLOWS = 1 };
+enum { STATE_VERSION = 2, HEADER_BYTES = 24, SERIES_END = 0, SERIES_FOLLOWS = 1 };
 
 static void save_window(const struct triggers_window *window, struct triggers_writer *writer)
 {
@@ -36,6 +36,7 @@ static void restore_window(struct triggers_window *window, struct triggers_curso
 
 static void save_source(const struct triggers_source *source, struct triggers_writer *writer)
 {
+	triggers_write_u64(writer, source->job);
 	triggers_write_i64(writer, source->last_progress_ns);
 	triggers_write_i64(writer, source->step_ns);
 	triggers_write_u32(writer, source->open_phases);
@@ -51,6 +52,7 @@ static void save_source(const struct triggers_source *source, struct triggers_wr
 
 static void restore_source(struct triggers_source *source, struct triggers_cursor *cursor)
 {
+	source->job = triggers_read_u64(cursor);
 	source->last_progress_ns = triggers_read_ns(cursor);
 	source->step_ns = triggers_read_ns(cursor);
 	source->open_phases = triggers_read_u32(cursor);

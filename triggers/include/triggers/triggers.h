@@ -42,6 +42,7 @@ struct triggers_series_key {
 	enum triggers_role role;
 	uint32_t source;
 	uint32_t rank;           /* UINT32_MAX = unknown */
+	uint64_t job;            /* the caller's number of the job: its ranks stall together; 0 = not known */
 	uint64_t track;          /* the caller's id of the track */
 	const char *name;        /* "step", "phase:eval", "load", "device:0:power" */
 	int alarms;              /* may fire; else it is only followed for diagnosis */
@@ -90,6 +91,7 @@ enum triggers_gate {
 	TRIGGERS_BUDGET_DAY,
 	TRIGGERS_OWN_CAPTURE,
 	TRIGGERS_SILENCED,  /* `shadow`: a note that is only recorded */
+	TRIGGERS_SAME_ANOMALY, /* part of an anomaly that has an incident, which no longer waits */
 	TRIGGERS_GATE_LIMIT
 };
 const char *triggers_gate_name(enum triggers_gate gate);
