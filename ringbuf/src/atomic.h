@@ -71,10 +71,10 @@ static inline uint64_t fetch_add_relaxed(uint64_t *p, uint64_t value)
 	return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
 }
 
-/* Strong, seq_cst on success; *expected is the value found on failure. */
+/* Strong, seq_cst on success; *expected is the value found on failure, read with acquire. */
 static inline bool compare_exchange(uint64_t *p, uint64_t *expected, uint64_t value)
 {
-	return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
 }
 
 static inline void fetch_max_relaxed(uint64_t *p, uint64_t value)

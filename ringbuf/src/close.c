@@ -35,7 +35,7 @@ static void end(struct drec *rec, unsigned mark)
 void drec_close(drec *rec)
 {
 	uint64_t open = 0;
-	if (!rec || !*(volatile uint64_t *)rec->live || !compare_exchange(&rec->closing, &open, 1))
+	if (!rec || !load_relaxed(rec->live) || !compare_exchange(&rec->closing, &open, 1))
 		return;
 	end(rec, DREC_MARK_CLOSE);
 	store_release(rec->live, 0);
@@ -48,6 +48,6 @@ void drec_close(drec *rec)
 __attribute__((destructor)) static void process_exit(void)
 {
 	for (struct drec *rec = recorders_first(); rec; rec = rec->next)
-		if (rec->exit_mark && *(volatile uint64_t *)rec->live)
+		if (rec->exit_mark && load_relaxed(rec->live))
 			end(rec, DREC_MARK_EXIT);
 }

@@ -110,7 +110,7 @@ uint32_t dict_add(struct drec *rec, unsigned kind, const void *head, size_t head
 
 static bool may_name(const drec *rec)
 {
-	return rec && *(volatile uint64_t *)rec->live;
+	return rec && load_relaxed(rec->live);
 }
 
 /* Cuts at a character's begin, so that what is kept stays UTF-8. */

@@ -21,7 +21,7 @@ struct candidate {
 static bool is_own(ino_t inode)
 {
 	for (const struct drec *rec = recorders_first(); rec; rec = rec->next)
-		if (rec->inode == inode && *(volatile uint64_t *)rec->live)
+		if (rec->inode == inode && load_relaxed(rec->live))
 			return true;
 	return false;
 }

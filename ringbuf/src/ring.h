@@ -133,7 +133,7 @@ struct drec *recorders_first(void);
  */
 static inline struct local *enter_since(struct drec *rec, uint64_t since)
 {
-	if (!rec || !*(volatile uint64_t *)rec->live)
+	if (!rec || !load_relaxed(rec->live))
 		return NULL;
 	struct local *l = thread_local_slot;
 	if (__builtin_expect(!l || l->rec != rec, 0)) {

@@ -32,7 +32,7 @@ static int key_error;
 
 static void slot_release(struct local *l)
 {
-	bool live = *(volatile uint64_t *)l->rec->live != 0;
+	bool live = load_relaxed(l->rec->live) != 0;
 	/* Not live in the process itself: the recorder was closed. In a child: not ours to touch. */
 	if (!live && getpid() != (pid_t)l->rec->header->pid)
 		return;
