@@ -17,9 +17,9 @@
  * makes no difference to the job.
  *
  * Promises. No call blocks, prints, raises a signal or exits. After a thread's first event no call takes a
- * lock, allocates or makes a system call (once a second one reads the clocks; drec_name() and drec_track()
- * take a lock that only they take). What cannot be recorded is counted. Every function accepts NULL for the
- * recorder and then does nothing, so a job runs the same where no ring could be made.
+ * lock, allocates or makes a system call (once a second one reads the clocks). What cannot be recorded is
+ * counted. Every function accepts NULL for the recorder and then does nothing, so a job runs the same where no
+ * ring could be made.
  *
  * Caveats. Safe from any thread; a call from a signal handler that interrupts another call of the same
  * thread is counted as lost. A forked or cloned child records nothing until it opens a ring of its own.
