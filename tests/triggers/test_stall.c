@@ -136,6 +136,54 @@ START_TEST(a_phase_excuses_the_step_around_it)
 }
 END_TEST
 
+/* An evaluation on other devices, or an epoch around all steps: neither hides a step in it. */
+START_TEST(steps_inside_a_phase_are_judged)
+{
+	uint32_t epoch = watch_series(&watch, TRIGGERS_PHASE, 0, "phase:epoch");
+	steps(30, S);
+	triggers_engine_open(watch.engine, epoch, watch.now_ns, -1, "epoch");
+	watch_ticks(&watch, 10 * MS);
+	steps(10, S);
+	watch_sample(&watch, step, 2 * S, NULL);
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_str_eq(watch.last_passed.trigger, "latency_spike");
+	triggers_engine_settled(watch.engine, watch.now_ns);
+	watch_step(&watch, step, 41, 5 * S);
+	ck_assert_uint_eq(watch.passed, 2);
+	ck_assert_str_eq(watch.last_passed.trigger, "stall");
+	ck_assert_uint_eq(watch.over, 1);
+}
+END_TEST
+
+/* What interrupts such a step still excuses it. */
+START_TEST(a_phase_inside_a_step_inside_a_phase)
+{
+	uint32_t epoch = watch_series(&watch, TRIGGERS_PHASE, 0, "phase:epoch");
+	uint32_t save = watch_series(&watch, TRIGGERS_PHASE, 0, "phase:checkpoint");
+	steps(30, S);
+	triggers_engine_open(watch.engine, epoch, watch.now_ns, -1, "epoch");
+	watch_ticks(&watch, 10 * MS);
+	steps(10, S);
+	int64_t begin_ns = watch.now_ns;
+	triggers_engine_open(watch.engine, step, begin_ns, 40, NULL);
+	watch_ticks(&watch, 500 * MS);
+	triggers_engine_open(watch.engine, save, watch.now_ns, -1, "checkpoint");
+	int64_t save_ns = watch.now_ns;
+	watch_ticks(&watch, 40 * S);
+	struct triggers_sample saved = {
+		.start_ns = save_ns, .duration_ns = 40 * S, .step = -1, .phase = "checkpoint"};
+	triggers_engine_observe(watch.engine, save, &saved);
+	watch_ticks(&watch, 500 * MS);
+	struct triggers_sample sample = {
+		.start_ns = begin_ns, .duration_ns = watch.now_ns - begin_ns, .step = 40};
+	triggers_engine_observe(watch.engine, step, &sample);
+	ck_assert_uint_eq(watch.n, 0);
+	triggers_engine_open(watch.engine, step, watch.now_ns, 41, NULL);
+	watch_ticks(&watch, 5 * S);
+	ck_assert_uint_eq(watch.passed, 1);
+}
+END_TEST
+
 START_TEST(a_silent_track)
 {
 	uint32_t track = watch_series(&watch, TRIGGERS_TRACK, 7, "track:worker");
@@ -197,6 +245,8 @@ int main(void)
 	Suite *suite = suite_create("stall");
 	add(suite, "t0 is the last progress", t0_is_the_last_progress);
 	add(suite, "t0 without progress", without_progress_t0_is_the_begin);
+	add(suite, "steps inside a phase", steps_inside_a_phase_are_judged);
+	add(suite, "a phase inside a step inside a phase", a_phase_inside_a_step_inside_a_phase);
 	add(suite, "one incident, over when the step ends", one_incident_a_stall);
 	add(suite, "suspicion", suspicion_begins_early_and_ends);
 	add(suite, "short steps", hiccups_of_short_steps_are_none);

@@ -519,6 +519,8 @@ static void finish(struct triggers_engine *engine, struct triggers_series *paren
 		source->step_ns = (int64_t)triggers_window_median(&series->window);
 	if (series->role == TRIGGERS_PHASE)
 		triggers_source_phase_end(source, reading->start_ns, reading->end_ns, was_open);
+	if (series->role == TRIGGERS_STEP)
+		triggers_source_step(source, reading->start_ns, reading->end_ns);
 	if (was_open)
 		shut(engine, parent, series);
 	if (series->role == TRIGGERS_COUNTER)

@@ -160,38 +160,99 @@ void triggers_table_remove(struct triggers_table *table, struct triggers_series 
 
 void triggers_source_phase_begin(struct triggers_source *source, int64_t begin_ns)
 {
-	if (source->open_phases++ == 0)
-		source->phase_begin_ns = begin_ns;
+	if (source->n_open < TRIGGERS_PHASES_KEPT)
+		source->open[source->n_open++] =
+			(struct triggers_phase){.begin_ns = begin_ns, .end_ns = INT64_MAX};
+}
+
+static int64_t apart(int64_t a_ns, int64_t b_ns)
+{
+	return a_ns > b_ns ? a_ns - b_ns : b_ns - a_ns;
+}
+
+/* Takes the open phase that began then (nearest to it, as the clock may have been set) off the list; whether steps
+ * were seen in it. */
+static int take_open(struct triggers_source *source, int64_t begin_ns)
+{
+	uint32_t at = 0;
+	if (source->n_open == 0)
+		return 0;
+	for (uint32_t i = 1; i < source->n_open; i++)
+		if (apart(source->open[i].begin_ns, begin_ns) <= apart(source->open[at].begin_ns, begin_ns))
+			at = i;
+	int beside = source->open[at].beside;
+	source->n_open--;
+	memmove(source->open + at, source->open + at + 1, (source->n_open - at) * sizeof(source->open[0]));
+	return beside;
 }
 
 void triggers_source_phase_end(struct triggers_source *source, int64_t begin_ns, int64_t end_ns, int was_open)
 {
-	if (was_open && source->open_phases && --source->open_phases == 0)
-		begin_ns = source->phase_begin_ns < begin_ns ? source->phase_begin_ns : begin_ns;
-	if (source->open_phases)
-		return;
-	struct triggers_interval *kept = &source->phase[source->n_phases % TRIGGERS_PHASES_KEPT];
-	kept->begin_ns = begin_ns;
-	kept->end_ns = end_ns;
+	int beside = was_open ? take_open(source, begin_ns) : 0;
+	source->phase[source->n_phases % TRIGGERS_PHASES_KEPT] =
+		(struct triggers_phase){.begin_ns = begin_ns, .end_ns = end_ns, .beside = beside};
 	source->n_phases++;
 	source->after_phase = 1;
 }
 
-static int64_t overlap(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_end)
+static uint32_t phases_kept(const struct triggers_source *source)
 {
-	int64_t begin = a_begin > b_begin ? a_begin : b_begin;
-	int64_t end = a_end < b_end ? a_end : b_end;
-	return end > begin ? end - begin : 0;
+	return source->n_phases < TRIGGERS_PHASES_KEPT ? source->n_phases : TRIGGERS_PHASES_KEPT;
+}
+
+void triggers_source_step(struct triggers_source *source, int64_t begin_ns, int64_t end_ns)
+{
+	for (uint32_t i = 0; i < source->n_open; i++)
+		source->open[i].beside |= source->open[i].begin_ns <= begin_ns;
+	for (uint32_t i = 0; i < phases_kept(source); i++)
+		source->phase[i].beside |=
+			source->phase[i].begin_ns <= begin_ns && source->phase[i].end_ns >= end_ns;
+}
+
+int triggers_source_interrupted(const struct triggers_source *source, int64_t begin_ns, int is_track)
+{
+	for (uint32_t i = 0; i < source->n_open; i++)
+		if (is_track ? !source->open[i].beside : source->open[i].begin_ns >= begin_ns)
+			return 1;
+	return 0;
+}
+
+static int interrupts(const struct triggers_phase *phase, int64_t from_ns, int64_t to_ns)
+{
+	if (phase->begin_ns >= to_ns || phase->end_ns <= from_ns)
+		return 0;
+	return phase->begin_ns >= from_ns || (phase->end_ns < to_ns && !phase->beside);
+}
+
+/* Adds a phase to those sorted by their begin. */
+static uint32_t sort_in(const struct triggers_phase *sorted[2 * TRIGGERS_PHASES_KEPT], uint32_t count,
+			const struct triggers_phase *phase)
+{
+	uint32_t at = count;
+	for (; at > 0 && sorted[at - 1]->begin_ns > phase->begin_ns; at--)
+		sorted[at] = sorted[at - 1];
+	sorted[at] = phase;
+	return count + 1;
 }
 
 int64_t triggers_source_excused(const struct triggers_source *source, int64_t from_ns, int64_t to_ns)
 {
-	uint32_t kept = source->n_phases < TRIGGERS_PHASES_KEPT ? source->n_phases : TRIGGERS_PHASES_KEPT;
-	int64_t excused = 0;
-	if (source->open_phases)
-		excused += overlap(from_ns, to_ns, source->phase_begin_ns, to_ns);
-	for (uint32_t i = 0; i < kept; i++)
-		excused += overlap(from_ns, to_ns, source->phase[i].begin_ns, source->phase[i].end_ns);
-	int64_t whole = to_ns > from_ns ? to_ns - from_ns : 0;
-	return excused < whole ? excused : whole;
+	const struct triggers_phase *sorted[2 * TRIGGERS_PHASES_KEPT];
+	uint32_t count = 0;
+	int64_t excused = 0, covered_ns = from_ns;
+	for (uint32_t i = 0; i < source->n_open; i++)
+		if (interrupts(&source->open[i], from_ns, to_ns))
+			count = sort_in(sorted, count, &source->open[i]);
+	for (uint32_t i = 0; i < phases_kept(source); i++)
+		if (interrupts(&source->phase[i], from_ns, to_ns))
+			count = sort_in(sorted, count, &source->phase[i]);
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t begin = sorted[i]->begin_ns > covered_ns ? sorted[i]->begin_ns : covered_ns;
+		int64_t end = sorted[i]->end_ns < to_ns ? sorted[i]->end_ns : to_ns;
+		if (end <= begin)
+			continue;
+		excused += end - begin;
+		covered_ns = end;
+	}
+	return excused;
 }

@@ -32,6 +32,16 @@ struct triggers_interval {
 	int64_t begin_ns, end_ns;
 };
 
+/*
+ * A stretch of another phase. It excuses a step that it interrupts: one that had begun before, or that it delayed the
+ * end of. A step that begins and ends in it runs beside it (an evaluation on other devices, an epoch around all steps)
+ * and is held to the usual length.
+ */
+struct triggers_phase {
+	int64_t begin_ns, end_ns; /* end INT64_MAX: open */
+	int beside;               /* a whole step has been seen in it */
+};
+
 /* What is known of one producer. Lives as long as it has series. */
 struct triggers_source {
 	uint32_t number;
@@ -40,10 +50,10 @@ struct triggers_source {
 	struct triggers_source *next;
 	int64_t last_progress_ns; /* INT64_MIN = none yet */
 	int64_t step_ns;          /* median train step, 0 = not yet known */
-	uint32_t open_phases;
-	int64_t phase_begin_ns; /* of the outermost open phase */
-	uint32_t n_phases;      /* closed ones so far; the last 8 are kept */
-	struct triggers_interval phase[TRIGGERS_PHASES_KEPT];
+	uint32_t n_open; /* phases that are open; at most 8 are known of */
+	struct triggers_phase open[TRIGGERS_PHASES_KEPT];
+	uint32_t n_phases; /* closed ones so far; the last 8 are kept */
+	struct triggers_phase phase[TRIGGERS_PHASES_KEPT];
 	int after_phase; /* the next train step is the first one after a phase */
 	uint32_t grace;  /* steps that still may be slow: after start, restore, recompile */
 };
@@ -101,10 +111,14 @@ struct triggers_series *triggers_table_add_at(struct triggers_table *table, uint
 struct triggers_series *triggers_table_idle(struct triggers_table *table, int for_alarms);
 void triggers_table_remove(struct triggers_table *table, struct triggers_series *series);
 
-/* Phases of a source: silence and steps within them are excused for as long as they overlap. */
+/* Phases of a source: silence, and steps that they interrupt, are excused for as long as they overlap. */
 void triggers_source_phase_begin(struct triggers_source *source, int64_t begin_ns);
 void triggers_source_phase_end(struct triggers_source *source, int64_t begin_ns, int64_t end_ns,
 			       int was_open);
+/* A whole step: the phases that it lies in go on beside steps. */
+void triggers_source_step(struct triggers_source *source, int64_t begin_ns, int64_t end_ns);
+/* Whether a phase is open that interrupts the step that began then (or, of tracks, silences them). */
+int triggers_source_interrupted(const struct triggers_source *source, int64_t begin_ns, int is_track);
 int64_t triggers_source_excused(const struct triggers_source *source, int64_t from_ns, int64_t to_ns);
 
 #endif

@@ -185,11 +185,11 @@ static int64_t stall_tick(struct triggers_engine *engine, struct triggers_series
 {
 	struct stall_state *state = state_;
 	const struct triggers_source *source = series->source;
-	int is_phase = series->role == TRIGGERS_PHASE;
+	int is_phase = series->role == TRIGGERS_PHASE, is_track = series->role == TRIGGERS_TRACK;
 	if (!series->alarms || !series->is_open || state->fired || state->deadline_ns == INT64_MAX ||
-	    (source->open_phases && !is_phase))
+	    (!is_phase && triggers_source_interrupted(source, series->open_ns, is_track)))
 		return INT64_MAX;
-	int64_t begin_ns = series->role == TRIGGERS_TRACK ? series->last_progress_ns : series->open_ns;
+	int64_t begin_ns = is_track ? series->last_progress_ns : series->open_ns;
 	int64_t excused_ns = is_phase ? 0 : triggers_source_excused(source, begin_ns, now_ns);
 	int64_t elapsed_ns = now_ns - begin_ns - excused_ns;
 	if (elapsed_ns >= state->deadline_ns) {

@@ -39,12 +39,16 @@ static void save_source(const struct triggers_source *source, struct triggers_wr
 	triggers_write_u64(writer, source->job);
 	triggers_write_i64(writer, source->last_progress_ns);
 	triggers_write_i64(writer, source->step_ns);
-	triggers_write_u32(writer, source->open_phases);
-	triggers_write_i64(writer, source->phase_begin_ns);
+	triggers_write_u32(writer, source->n_open);
+	for (uint32_t i = 0; i < source->n_open; i++) {
+		triggers_write_i64(writer, source->open[i].begin_ns);
+		triggers_write_u32(writer, (uint32_t)source->open[i].beside);
+	}
 	triggers_write_u32(writer, source->n_phases);
 	for (int i = 0; i < TRIGGERS_PHASES_KEPT; i++) {
 		triggers_write_i64(writer, source->phase[i].begin_ns);
 		triggers_write_i64(writer, source->phase[i].end_ns);
+		triggers_write_u32(writer, (uint32_t)source->phase[i].beside);
 	}
 	triggers_write_u32(writer, (uint32_t)source->after_phase);
 	triggers_write_u32(writer, source->grace);
@@ -55,18 +59,25 @@ static void restore_source(struct triggers_source *source, struct triggers_curso
 	source->job = triggers_read_u64(cursor);
 	source->last_progress_ns = triggers_read_ns(cursor);
 	source->step_ns = triggers_read_ns(cursor);
-	source->open_phases = triggers_read_u32(cursor);
-	source->phase_begin_ns = triggers_read_ns(cursor);
+	uint32_t n_open = triggers_read_u32(cursor);
+	if (n_open > TRIGGERS_PHASES_KEPT)
+		cursor->failed = 1;
+	source->n_open = 0;
+	for (uint32_t i = 0; i < n_open && !cursor->failed; i++) {
+		triggers_source_phase_begin(source, triggers_read_ns(cursor));
+		source->open[i].beside = triggers_read_u32(cursor) != 0;
+	}
 	source->n_phases = triggers_read_u32(cursor);
 	for (int i = 0; i < TRIGGERS_PHASES_KEPT; i++) {
 		source->phase[i].begin_ns = triggers_read_ns(cursor);
 		source->phase[i].end_ns = triggers_read_ns(cursor);
+		source->phase[i].beside = triggers_read_u32(cursor) != 0;
 		if (source->phase[i].begin_ns == INT64_MIN || source->phase[i].end_ns == INT64_MIN)
 			cursor->failed = 1;
 	}
 	source->after_phase = triggers_read_u32(cursor) != 0 && source->n_phases;
 	source->grace = triggers_read_u32(cursor);
-	if (source->step_ns < 0 || source->phase_begin_ns == INT64_MIN)
+	if (source->step_ns < 0)
 		cursor->failed = 1;
 }
 
