@@ -56,11 +56,16 @@ struct config_collectors {
 	struct config_collector *item;
 };
 
-/* A limit on a series: fires above `above` or below `below`. In the unit of the series (spans: ns). */
+struct config_limit {
+	bool given;
+	bool is_time; /* then it is ns, else the unit of the series (of durations: seconds) */
+	int64_t ppm;  /* in millionths */
+};
+
+/* A limit on a series: fires above `above` or below `below`. */
 struct config_threshold {
 	char *series; /* a pattern like those of `series` */
-	bool has_above, has_below;
-	int64_t above_ppm, below_ppm; /* millionths of the unit */
+	struct config_limit above, below;
 	enum config_severity severity;
 };
 

@@ -279,11 +279,12 @@ static int read_severity(struct config_reader *reader, const char *key, const cJ
 	return 0;
 }
 
-/* A plain number or one with a unit of time, which is then ns: spans are measured so. */
-static int read_limit(struct config_reader *reader, const char *key, const cJSON *value, int64_t *ret_ppm)
+/* A plain number, or one with a unit of time. */
+static int read_limit(struct config_reader *reader, const char *key, const cJSON *value,
+		      struct config_limit *ret_limit)
 {
 	char digits[JSON_TEXT_NUMBER_MAX];
-	int64_t ns, ppm;
+	int64_t ns, ppm = 0;
 	int result = -EINVAL;
 	if (cJSON_IsNumber(value))
 		result = units_parse_decimal(json_text_number(reader->document, value, digits), &ppm);
@@ -293,7 +294,7 @@ static int read_limit(struct config_reader *reader, const char *key, const cJSON
 		config_value_refuse(reader, key, value, "a number like 700, or a time like \"250 ms\"");
 		return -EINVAL;
 	}
-	*ret_ppm = ppm;
+	*ret_limit = (struct config_limit){.given = true, .is_time = cJSON_IsString(value), .ppm = ppm};
 	return 0;
 }
 
@@ -304,16 +305,12 @@ static int threshold_series(struct config_reader *reader, const char *key, const
 
 static int threshold_above(struct config_reader *reader, const char *key, const cJSON *value, void *item)
 {
-	struct config_threshold *threshold = item;
-	threshold->has_above = true;
-	return read_limit(reader, key, value, &threshold->above_ppm);
+	return read_limit(reader, key, value, &((struct config_threshold *)item)->above);
 }
 
 static int threshold_below(struct config_reader *reader, const char *key, const cJSON *value, void *item)
 {
-	struct config_threshold *threshold = item;
-	threshold->has_below = true;
-	return read_limit(reader, key, value, &threshold->below_ppm);
+	return read_limit(reader, key, value, &((struct config_threshold *)item)->below);
 }
 
 static int threshold_severity(struct config_reader *reader, const char *key, const cJSON *value, void *item)
@@ -417,7 +414,7 @@ static int set_thresholds(struct config_reader *reader, const struct config_row 
 		threshold->severity = CONFIG_WARN;
 		result = read_members(reader, row->key, index, item, threshold_members,
 				      COUNT(threshold_members), threshold);
-		if (result == 0 && (!threshold->series || (!threshold->has_above && !threshold->has_below)))
+		if (result == 0 && (!threshold->series || (!threshold->above.given && !threshold->below.given)))
 			result = refuse_item(reader, row, index, item,
 					     "a limit: it needs \"series\" and \"above\" or \"below\"");
 	}

@@ -11,7 +11,7 @@
 
 #include "daemon_inside.h"
 #include "log.h"
-#include "units.h"
+#include "trigger_settings.h"
 
 enum { TOLD_MAX = 512 };
 
@@ -69,35 +69,10 @@ static void on_suspicion_end(void *context, uint32_t series_id, uint32_t source)
 	told->source = source;
 }
 
-static int set_option(void *context, const char *key, const char *value)
+static void on_refused(void *context, const char *key, const char *why)
 {
-	struct daemon *daemon = context;
-	char error[256] = "";
-	int result = triggers_engine_set(daemon->engine, key, value, error, sizeof(error));
-	if (result < 0)
-		log_warnx("config.trigger", "%s = %s is not taken: %s", key, value, error);
-	return 0;
-}
-
-/* The limits that the operator wrote down, in the engine's own words: "load > 2000000000 critical". */
-static void set_thresholds(struct daemon *daemon)
-{
-	const struct config_thresholds *thresholds = &daemon->config->thresholds;
-	for (size_t i = 0; i < thresholds->count; i++) {
-		const struct config_threshold *item = &thresholds->item[i];
-		char rule[256], limit[UNITS_TEXT_MAX];
-		const char *severity = config_severity_name(item->severity);
-		if (item->has_above) {
-			units_print_decimal(limit, item->above_ppm);
-			snprintf(rule, sizeof(rule), "%.120s > %s %s", item->series, limit, severity);
-			set_option(daemon, "threshold", rule);
-		}
-		if (item->has_below) {
-			units_print_decimal(limit, item->below_ppm);
-			snprintf(rule, sizeof(rule), "%.120s < %s %s", item->series, limit, severity);
-			set_option(daemon, "threshold", rule);
-		}
-	}
+	(void)context;
+	log_warnx("config.trigger", "%s is not taken: %s", key, why);
 }
 
 int daemon_watch_new(struct daemon *daemon, char *why, size_t why_room)
@@ -112,8 +87,7 @@ int daemon_watch_new(struct daemon *daemon, char *why, size_t why_room)
 	daemon->told = calloc(TOLD_MAX, sizeof(*daemon->told));
 	int result = daemon->told ? triggers_engine_new(&listener, &daemon->engine) : -ENOMEM;
 	if (result == 0) {
-		config_each_option(daemon->config, set_option, daemon);
-		set_thresholds(daemon);
+		trigger_settings_apply(daemon->config, daemon->engine, on_refused, NULL);
 		result = series_new(daemon->engine, daemon->config->series.text, daemon->config->series.count,
 				    &daemon->series);
 	}

@@ -138,9 +138,10 @@ START_TEST(given)
 	ck_assert_str_eq(config->collect.collectors.item[1].trigger, "any");
 	ck_assert_str_eq(config->collect.collectors.item[1].command.argv[1], "{pid}");
 	ck_assert_uint_eq(config->thresholds.count, 2);
-	ck_assert_int_eq(config->thresholds.item[0].above_ppm, 700500000);
-	ck_assert(!config->thresholds.item[0].has_below);
-	ck_assert_int_eq(config->thresholds.item[1].below_ppm, 250000000000000);
+	ck_assert_int_eq(config->thresholds.item[0].above.ppm, 700500000);
+	ck_assert(!config->thresholds.item[0].below.given);
+	ck_assert_int_eq(config->thresholds.item[1].below.ppm, 250000000000000);
+	ck_assert(config->thresholds.item[1].below.is_time && !config->thresholds.item[0].above.is_time);
 	ck_assert_int_eq(config->thresholds.item[1].severity, CONFIG_WARN);
 	ck_assert_uint_eq(config->alerts.hooks.count, 1);
 	ck_assert_uint_eq(config->alerts.hooks.item[0].on, CONFIG_READY);

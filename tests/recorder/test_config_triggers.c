@@ -8,6 +8,7 @@
 
 #include "config_table.h"
 #include "support.h"
+#include "trigger_settings.h"
 
 /* Triggers that have settings and no module. */
 static const char *const without_module[] = {"device_idle.", "shift.", "straggler.", "difference."};
@@ -133,6 +134,128 @@ START_TEST(same_values)
 }
 END_TEST
 
+/* What fired last, of the triggers whose settings are tried. */
+static struct triggers_firing fired;
+static unsigned n_fired, n_refused;
+
+static void on_firing(void *context, const struct triggers_firing *firing, enum triggers_gate gate)
+{
+	(void)context, (void)gate;
+	fired = *firing;
+	n_fired++;
+}
+
+static void on_refused(void *context, const char *key, const char *why)
+{
+	(void)context;
+	ck_assert_str_eq(key, "threshold");
+	ck_assert_msg(strstr(why, "more than") != NULL, "%s", why);
+	n_refused++;
+}
+
+static void engine_of(const char *text, unsigned refused)
+{
+	static struct config_problems problems;
+	struct config *config = NULL;
+	const struct triggers_listener listener = {.firing = on_firing};
+	int result = config_parse(text, strlen(text), NULL, &config, &problems);
+	if (result < 0)
+		config_problems_print(&problems, stderr);
+	assert_ok(result);
+	assert_ok(triggers_engine_new(&listener, &engine));
+	ck_assert_uint_eq(trigger_settings_apply(config, engine, on_refused, NULL), refused);
+	ck_assert_uint_eq(n_refused, refused);
+	config_free(config);
+}
+
+static uint32_t series(enum triggers_role role, const char *name)
+{
+	const struct triggers_series_key key = {.role = role, .rank = UINT32_MAX, .name = name};
+	uint32_t id = triggers_engine_series(engine, &key);
+	ck_assert_uint_ne(id, TRIGGERS_SERIES_NONE);
+	return id;
+}
+
+static const struct {
+	const char *name;
+	enum triggers_role role;
+	double calm, beyond; /* seconds, or the counter's unit */
+	enum triggers_severity severity;
+} limits[] = {
+	{"load", TRIGGERS_SPAN, 0.2, 0.3, TRIGGERS_CRITICAL},
+	{"save model", TRIGGERS_SPAN, 1.9, 2.1, TRIGGERS_WARN},
+	{"device:0:power", TRIGGERS_COUNTER, 700.25, 701, TRIGGERS_WARN},
+	{"device:0:power", TRIGGERS_COUNTER, 60, 49.5, TRIGGERS_WARN},
+};
+
+START_TEST(limits_reach_the_engine)
+{
+	engine_of("{\"triggers\":{\"threshold\":["
+		  "{\"series\":\"load\",\"above\":\"250 ms\",\"severity\":\"critical\"},"
+		  "{\"series\":\"save model\",\"above\":2},"
+		  "{\"series\":\"device:*:power\",\"above\":700.5,\"below\":50}]}}",
+		  0);
+	uint32_t id = series(limits[_i].role, limits[_i].name);
+	struct triggers_sample sample = {.start_ns = 1, .step = -1, .sample = -1};
+	const double values[] = {limits[_i].calm, limits[_i].beyond};
+	for (int i = 0; i < 2; i++) {
+		ck_assert_uint_eq(n_fired, 0);
+		sample.value = values[i];
+		sample.duration_ns = limits[_i].role == TRIGGERS_SPAN ? (int64_t)(values[i] * 1e9) : 0;
+		sample.start_ns += 10000000000;
+		triggers_engine_observe(engine, id, &sample);
+	}
+	ck_assert_uint_eq(n_fired, 1);
+	ck_assert_str_eq(fired.trigger, "threshold");
+	ck_assert_int_eq(fired.severity, limits[_i].severity);
+	triggers_engine_free(engine);
+}
+END_TEST
+
+START_TEST(too_many_limits_are_told)
+{
+	static char text[16384];
+	size_t used = (size_t)snprintf(text, sizeof(text), "{\"triggers\":{\"threshold\":[");
+	for (int i = 0; i < 70; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s{\"series\":\"s%d\",\"above\":%d}",
+					 i ? "," : "", i, i);
+	snprintf(text + used, sizeof(text) - used, "]}}");
+	engine_of(text, 6);
+	triggers_engine_free(engine);
+}
+END_TEST
+
+/* The engine behaves as the configuration says: settings of modules and of gates. */
+START_TEST(settings_reach_the_engine)
+{
+	engine_of("{\"triggers\":{\"latency_spike\":{\"warn\":4,\"critical\":5},\"stall\":{\"factor\":10}},"
+		  "\"gates\":{\"warmup_steps\":8}}",
+		  0);
+	const struct triggers_series_key key = {
+		.role = TRIGGERS_STEP, .rank = UINT32_MAX, .name = "step", .alarms = 1};
+	uint32_t id = triggers_engine_series(engine, &key);
+	struct triggers_sample sample = {.duration_ns = 1000000000, .step = -1, .sample = -1};
+	struct triggers_belief belief;
+	for (int i = 0; i < 12; i++) {
+		assert_ok(triggers_engine_belief(engine, id, &belief));
+		ck_assert_int_eq(belief.warm, i >= 8);
+		triggers_engine_observe(engine, id, &sample);
+		sample.start_ns += sample.duration_ns;
+	}
+	assert_ok(triggers_engine_belief(engine, id, &belief));
+	ck_assert(belief.deadline_ns == 10e9);
+	sample.duration_ns = 3500000000;
+	triggers_engine_observe(engine, id, &sample);
+	ck_assert_int_eq(fired.severity, TRIGGERS_NOTE);
+	sample.start_ns += sample.duration_ns;
+	sample.duration_ns = 4500000000;
+	triggers_engine_observe(engine, id, &sample);
+	ck_assert_uint_eq(n_fired, 2);
+	ck_assert_int_eq(fired.severity, TRIGGERS_WARN);
+	triggers_engine_free(engine);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("config_triggers");
@@ -141,6 +264,13 @@ int main(void)
 	suite_add_tcase(suite, tcase);
 	tcase = tcase_create("the same values");
 	tcase_add_test(tcase, same_values);
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("limits");
+	tcase_add_loop_test(tcase, limits_reach_the_engine, 0, sizeof(limits) / sizeof(limits[0]));
+	tcase_add_test(tcase, too_many_limits_are_told);
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("settings take effect");
+	tcase_add_test(tcase, settings_reach_the_engine);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

@@ -81,11 +81,26 @@ static void join_unit(const char **text, char *word, size_t room)
 		}
 }
 
+/* The first word, or what stands in double quotes: names of spans may have spaces. */
+static int next_pattern(const char **text, char *pattern, size_t room)
+{
+	*text += strspn(*text, " ");
+	if (**text != '"')
+		return next_word(text, pattern, room);
+	size_t count = strcspn(++*text, "\"");
+	if (count >= room || (*text)[count] != '"')
+		return -1;
+	memcpy(pattern, *text, count);
+	pattern[count] = 0;
+	*text += count + 1;
+	return count > 0;
+}
+
 static int parse_rule(struct triggers_rule *rule, const char *text)
 {
 	char word[40];
 	*rule = (struct triggers_rule){.severity = TRIGGERS_WARN};
-	if (next_word(&text, rule->pattern, sizeof(rule->pattern)) <= 0)
+	if (next_pattern(&text, rule->pattern, sizeof(rule->pattern)) <= 0)
 		return -EINVAL;
 	if (next_word(&text, word, sizeof(word)) <= 0 || (strcmp(word, ">") && strcmp(word, "<")))
 		return -EINVAL;

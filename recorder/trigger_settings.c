@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trigger_settings.h"
+
+#include <stdio.h>
+
+struct applying {
+	struct triggers_engine *engine;
+	void (*refused)(void *context, const char *key, const char *why);
+	void *context;
+	unsigned count; /* refused */
+};
+
+static int set_option(void *context, const char *key, const char *value)
+{
+	struct applying *applying = context;
+	char why[256] = "";
+	if (triggers_engine_set(applying->engine, key, value, why, sizeof(why)) < 0) {
+		applying->count++;
+		if (applying->refused)
+			applying->refused(applying->context, key, why);
+	}
+	return 0;
+}
+
+/* A limit in the engine's own words: "load" > 250000000 ns critical. */
+static void set_limit(struct applying *applying, const struct config_threshold *threshold,
+		      const struct config_limit *limit, char direction)
+{
+	char rule[256], number[UNITS_TEXT_MAX];
+	if (!limit->given)
+		return;
+	units_print_decimal(number, limit->ppm);
+	snprintf(rule, sizeof(rule), "\"%.120s\" %c %s%s %s", threshold->series, direction, number,
+		 limit->is_time ? " ns" : "", config_severity_name(threshold->severity));
+	set_option(applying, "threshold", rule);
+}
+
+unsigned trigger_settings_apply(const struct config *config, struct triggers_engine *engine,
+				void (*refused)(void *context, const char *key, const char *why), void *context)
+{
+	struct applying applying = {.engine = engine, .refused = refused, .context = context};
+	config_each_option(config, set_option, &applying);
+	for (size_t i = 0; i < config->thresholds.count; i++) {
+		const struct config_threshold *threshold = &config->thresholds.item[i];
+		set_limit(&applying, threshold, &threshold->above, '>');
+		set_limit(&applying, threshold, &threshold->below, '<');
+	}
+	return applying.count;
+}
