@@ -58,7 +58,7 @@ cat <<EOF
 
 next:
   $driverec show $first
-  $driverec export $first -o incident.pftrace
+  $driverec export $first -o incident.json.gz
   $driverec run -- YOUR-COMMAND
   $driverec --help
 EOF

@@ -184,7 +184,8 @@ static int print(struct incidents_store *store, const struct incidents_options *
 	else if (print_table(store, entries, shown, count, digits) < 0)
 		return -ENOMEM;
 	else
-		printf("next: driverec show %.*s%s\n", (int)digits, entries[count - 1].id,
+		printf("next: driverec show %.*s%s%s%s\n", (int)digits, entries[count - 1].id,
+		       options->store ? " --store " : "", options->store ? options->store : "",
 		       hidden ? "   (more with --all)" : "");
 	return 0;
 }

@@ -105,7 +105,8 @@ static void show_losses(const cJSON *root)
 	}
 }
 
-static void show(struct incidents_store *store, const struct incidents_entry *entry, const cJSON *root)
+static void show(struct incidents_store *store, const struct incidents_entry *entry, const cJSON *root,
+		 const char *what, const char *option)
 {
 	char why[160];
 
@@ -117,7 +118,12 @@ static void show(struct incidents_store *store, const struct incidents_entry *en
 	show_open(root);
 	show_coverage(root);
 	show_losses(root);
-	printf("\nnext: driverec export %.8s -o %s.json.gz\n", entry->id, entry->trigger);
+	/* What was typed finds it again, a folder of another store as well. */
+	if (strchr(what, '/'))
+		printf("\nnext: driverec export %s -o %s.json.gz\n", what, entry->trigger);
+	else
+		printf("\nnext: driverec export %.8s -o %s.json.gz%s%s\n", entry->id, entry->trigger,
+		       option ? " --store " : "", option ? option : "");
 }
 
 static int show_one(const struct command_call *call, struct incidents_store *store)
@@ -135,7 +141,7 @@ static int show_one(const struct command_call *call, struct incidents_store *sto
 				      strerror(-r));
 	if (options->json)
 		return output_json_print(root, stdout) < 0 ? COMMAND_FAILED : COMMAND_DONE;
-	show(store, &entry, root);
+	show(store, &entry, root, call->argv[0], options->store);
 	cJSON_Delete(root);
 	return COMMAND_DONE;
 }

@@ -2,8 +2,10 @@
 #include "store_option.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config.h"
 #include "paths.h"
@@ -43,10 +45,31 @@ char *store_option_path(const struct command_call *call, const char *option)
 	return path;
 }
 
+/* "D/incidents/20261130T031244Z-stall-7f3a0000" is in the store D, whatever the configuration says. */
+static char *store_of_folder(const char *folder)
+{
+	char *manifest = NULL, *path = NULL;
+
+	if (asprintf(&manifest, "%s/manifest.json", folder) < 0)
+		return NULL;
+	if (strchr(folder, '/') && access(manifest, F_OK) == 0)
+		path = realpath(folder, NULL);
+	free(manifest);
+	char *slash = path ? strrchr(path, '/') : NULL;
+	if (slash && slash != path) {
+		*slash = 0;
+		to_store(path);
+	}
+	return path;
+}
+
 int store_option_open(const struct command_call *call, const char *option, struct incidents_store **ret_store)
 {
-	char *path = store_option_path(call, option);
+	char *path = !option && call->argc > 0 ? store_of_folder(call->argv[0]) : NULL;
 	int r;
+
+	if (!path)
+		path = store_option_path(call, option);
 
 	if (!path)
 		return COMMAND_FAILED;

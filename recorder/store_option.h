@@ -12,7 +12,7 @@
  * it. */
 char *store_option_path(const struct command_call *call, const char *option);
 
-/* Opens it. On failure returns the command's exit status, after a message; else COMMAND_DONE. */
+/* Opens it: --store, else the store that the first operand is a folder of, else the configuration's. On failure returns the command's exit status, after a message; else COMMAND_DONE. */
 int store_option_open(const struct command_call *call, const char *option,
 		      struct incidents_store **ret_store);
 
