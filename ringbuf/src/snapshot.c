@@ -175,7 +175,7 @@ static int copy_batch(struct snapshot *s, const uint8_t *map, const struct pick 
 
 static int copy_picks(struct snapshot *s, const struct pick *picks, size_t count, const uint8_t *map)
 {
-	for (size_t i = 0, done; i < count; i += done) {
+	for (size_t i = 0, done = 0; i < count; i += done) {
 		size_t n = next_batch(s, map, picks + i, count - i);
 		if (n == 0)
 			return 0;
