@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "output.h"
+#include "trigger_settings.h"
 
 int replay_decimal(const char *text, int scale, int64_t *ret_value)
 {
@@ -87,10 +88,22 @@ static void print_line(const struct replay *replay, const struct triggers_firing
 	fputc('\n', replay->out);
 }
 
+/* As live: two steps, or 5 s where the step is not known, at most 30 s; until then others join. */
+static int64_t post_ns(const struct replay *replay, const struct triggers_firing *firing)
+{
+	static const int64_t second = 1000000000;
+	int64_t step_ns = triggers_engine_step_ns(replay->engine, firing->source);
+	if (step_ns <= 0)
+		return 5 * second;
+	return step_ns < 15 * second ? 2 * step_ns : 30 * second;
+}
+
 static void on_firing(void *context, const struct triggers_firing *firing, enum triggers_gate gate)
 {
 	struct replay *replay = context;
 	const struct replay_settings *settings = replay->settings;
+	if (gate == TRIGGERS_PASSED)
+		replay->settle_ns = firing->detected_ns + post_ns(replay, firing);
 	if (settings->trigger && strcmp(settings->trigger, firing->trigger))
 		return;
 	if (gate == TRIGGERS_PASSED)
@@ -134,6 +147,8 @@ int replay_begin(struct replay *replay, const char *run, char *error, size_t err
 		snprintf(error, error_room, "out of memory");
 		return result;
 	}
+	if (replay->settings->config)
+		trigger_settings_apply(replay->settings->config, replay->engine, NULL, NULL);
 	result = apply_settings(replay, error, error_room);
 	if (result) {
 		triggers_engine_free(replay->engine);
@@ -142,8 +157,17 @@ int replay_begin(struct replay *replay, const char *run, char *error, size_t err
 	}
 	snprintf(replay->run, sizeof(replay->run), "%s", run);
 	replay->clock_ns = INT64_MIN;
+	replay->settle_ns = INT64_MAX;
 	replay->runs++;
 	return 0;
+}
+
+static void settle(struct replay *replay)
+{
+	if (replay->clock_ns < replay->settle_ns)
+		return;
+	replay->settle_ns = INT64_MAX;
+	triggers_engine_settled(replay->engine, replay->clock_ns);
 }
 
 void replay_advance(struct replay *replay, int64_t now_ns)
@@ -162,6 +186,7 @@ void replay_advance(struct replay *replay, int64_t now_ns)
 	}
 	triggers_engine_tick(replay->engine, now_ns);
 	replay->clock_ns = now_ns;
+	settle(replay);
 }
 
 static void explain(const struct replay *replay)

@@ -2,7 +2,7 @@
 /*
  * replay.h: recorded history through the trigger engine, in event time, with the gates of the daemon.
  *
- * A reader (replay_trace.c, replay_steps.c) begins a run, feeds its engine and ends it; replay.c owns the
+ * A reader (replay_trace.c, replay_steps.c, replay_ring.c) begins a run, feeds its engine and ends it; replay.c owns the
  * engine, prints firings and counts. One run is one job: its budgets and cooldowns are its own.
  */
 #ifndef RECORDER_REPLAY_H
@@ -16,7 +16,12 @@
 
 #include "options.h"
 
+struct config;
+
+enum { REPLAY_RINGS_MAX = 64 }; /* files of one run */
+
 struct replay_settings {
+	const struct config *config; /* triggers, gates and series as configured; NULL = the defaults */
 	bool json, all, explain;
 	const char *trigger;      /* only firings of this one are printed; NULL = all */
 	struct option_texts set;  /* key=value for the engine */
@@ -29,6 +34,7 @@ struct replay {
 	struct triggers_engine *engine;
 	char run[512];
 	int64_t clock_ns; /* event time of the current run */
+	int64_t settle_ns; /* when the incident of the last firing has its post window; INT64_MAX = none */
 	/* Over all runs. */
 	uint64_t runs, steps, samples;
 	int64_t job_ns;
@@ -46,6 +52,11 @@ void replay_summary(const struct replay *replay);
 
 /* A Chrome trace. 0, or -errno with a sentence. */
 int replay_trace(struct replay *replay, const char *path, char *error, size_t error_room);
+/* Rings and windows together, as one run in the order of time; needs a configuration, which names the series. 0, or -errno with a sentence. */
+int replay_rings(struct replay *replay, const char *run, const char *const *paths, unsigned count, char *error,
+		 size_t error_room);
+/* Whether a file is a ring or a window, by its first bytes. */
+int replay_is_ring(const char *path);
 /* run,time_ms,kind,value_s,data_s,step rows, also packed. */
 int replay_steps(struct replay *replay, const char *path, char *error, size_t error_room);
 

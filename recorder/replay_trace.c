@@ -318,9 +318,8 @@ static void make_series(struct trace *trace)
 		bool step = row->name == trace->step_name;
 		if (row->name == UINT32_MAX || (!step && (enough || row->count < FREQUENT)))
 			continue;
-		/* Every track is a source: its first steps are its own. */
+		/* As a feed would be: all of it is one source, so that what is slow together is one. */
 		struct triggers_series_key key = {.role = step ? TRIGGERS_STEP : TRIGGERS_SPAN,
-						  .source = row->track,
 						  .rank = UINT32_MAX,
 						  .track = row->track,
 						  .name = trace->names.text[row->name],

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rings and window files through the triggers: all files of a run together, an incident's or a job's. Their events
+ * are kept (56 bytes each), put in the order in which they were over, which is when a daemon could know of them, and
+ * go through the daemon's own mapping to series (sources/series.h). What was open at a file's end is opened there.
+ *
+ * Windows of the same ring are one source. A ring that is still written to is open until now.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <driverec/reader.h>
+
+#include "config.h"
+#include "replay.h"
+#include "sources/series.h"
+
+enum { MOMENTS_MAX = 1 << 24, TEXT_BYTES_MAX = 1 << 30, OPEN_MAX = 1024 };
+
+/* An event, or (kind 0) a step or phase that was open at its file's end. */
+struct moment {
+	int64_t at_ns; /* when it was known */
+	int64_t start_ns, end_ns;
+	uint64_t id; /* or the bits of a counter's value */
+	uint32_t track, name, text_at;
+	uint32_t order;
+	uint16_t text_bytes, mark;
+	uint8_t kind, file;
+};
+
+struct file {
+	struct drec_reader *reader;
+	struct series_source source;
+	int64_t end_ns;
+};
+
+struct rings {
+	struct replay *replay;
+	struct file file[REPLAY_RINGS_MAX];
+	unsigned n_files;
+	struct moment *moment;
+	size_t count, room;
+	char *texts; /* of names that have no id */
+	size_t text_bytes, text_room;
+	struct series *series;
+};
+
+int replay_is_ring(const char *path)
+{
+	char magic[8] = {0};
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	int is = pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) && !memcmp(magic, DREC_MAGIC, 8);
+	close(fd);
+	return is;
+}
+
+/* --- reading --- */
+
+static struct moment *append(struct rings *rings)
+{
+	if (rings->count == rings->room) {
+		size_t room = rings->room ? 2 * rings->room : 4096;
+		struct moment *larger =
+			room > MOMENTS_MAX ? NULL : realloc(rings->moment, room * sizeof(*larger));
+		if (!larger)
+			return NULL;
+		rings->moment = larger;
+		rings->room = room;
+	}
+	struct moment *moment = &rings->moment[rings->count];
+	*moment = (struct moment){.order = (uint32_t)rings->count++, .file = (uint8_t)(rings->n_files - 1)};
+	return moment;
+}
+
+/* A copy of an inline name; longer ones are cut, as series names are. */
+static int keep_text(struct rings *rings, struct moment *moment, const char *text, size_t bytes)
+{
+	bytes = bytes < TRIGGERS_NAME_MAX ? bytes : TRIGGERS_NAME_MAX;
+	if (rings->text_room - rings->text_bytes < bytes) {
+		size_t room = rings->text_room ? 2 * rings->text_room : 65536;
+		char *larger = room > TEXT_BYTES_MAX ? NULL : realloc(rings->texts, room);
+		if (!larger)
+			return -ENOMEM;
+		rings->texts = larger;
+		rings->text_room = room;
+	}
+	memcpy(rings->texts + rings->text_bytes, text, bytes);
+	moment->text_at = (uint32_t)rings->text_bytes;
+	moment->text_bytes = (uint16_t)bytes;
+	rings->text_bytes += bytes;
+	return 0;
+}
+
+static int on_event(void *context, const struct drec_event *event, const struct drec_place *place)
+{
+	struct rings *rings = context;
+	struct file *file = &rings->file[rings->n_files - 1];
+	int64_t start_ns, end_ns;
+	(void)place;
+	if (drec_reader_event_time(file->reader, event, &start_ns, &end_ns) < 0)
+		return 0;
+	struct moment *moment = append(rings);
+	if (!moment)
+		return -E2BIG;
+	moment->at_ns = end_ns;
+	moment->start_ns = start_ns;
+	moment->end_ns = end_ns;
+	moment->id = event->kind == DREC_COUNTER ? event->dur_or_value : event->id;
+	moment->track = event->track;
+	moment->name = event->name;
+	moment->mark = event->category;
+	moment->kind = event->kind;
+	if (end_ns > file->end_ns)
+		file->end_ns = end_ns;
+	return event->flags & DREC_FLAG_NAME ? keep_text(rings, moment, event->name_text, event->name_bytes) : 0;
+}
+
+/* Where what a file tells of ends: its window, or for one that is being written now. */
+static void find_end(struct file *file)
+{
+	const struct drec_window *window = drec_reader_window(file->reader);
+	struct timespec now;
+	if (window && window->covered_b_ns > file->end_ns)
+		file->end_ns = window->covered_b_ns;
+	if (!window && drec_reader_alive(file->reader) == 1 && clock_gettime(CLOCK_REALTIME, &now) == 0)
+		file->end_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int read_open(struct rings *rings)
+{
+	struct file *file = &rings->file[rings->n_files - 1];
+	struct drec_open_info *open = calloc(OPEN_MAX, sizeof(*open));
+	int found = open ? drec_reader_open_spans(file->reader, open, OPEN_MAX) : -ENOMEM;
+	find_end(file);
+	for (int i = 0; i < found && i < OPEN_MAX; i++) {
+		struct moment *moment = open[i].mark && !open[i].moving ? append(rings) : NULL;
+		if (!moment)
+			continue;
+		moment->at_ns = file->end_ns;
+		moment->start_ns = drec_reader_unix_ns(file->reader, open[i].start);
+		moment->id = open[i].step;
+		moment->track = open[i].thread_track;
+		moment->name = open[i].name;
+		moment->mark = (uint16_t)open[i].mark;
+	}
+	free(open);
+	return found < 0 ? found : 0;
+}
+
+static int text_of_name(void *context, uint32_t id, const char **ret_text, size_t *ret_bytes)
+{
+	unsigned kind;
+	uint32_t bytes;
+	int result = drec_reader_text(context, id, &kind, ret_text, &bytes);
+	if (result == 0)
+		*ret_bytes = bytes;
+	return result;
+}
+
+static int text_of_track(void *context, uint32_t id, const char **ret_text, size_t *ret_bytes)
+{
+	struct drec_track_info info;
+	int result = drec_reader_track(context, id, &info);
+	if (result == 0) {
+		*ret_text = info.name;
+		*ret_bytes = info.name_bytes;
+	}
+	return result;
+}
+
+static uint32_t source_of(const struct rings *rings, const struct drec_header *header)
+{
+	for (unsigned i = 0; i + 1 < rings->n_files; i++)
+		if (!memcmp(drec_reader_header(rings->file[i].reader)->ring_id, header->ring_id,
+			    sizeof(header->ring_id)))
+			return rings->file[i].source.source;
+	return rings->n_files;
+}
+
+static int read_file(struct rings *rings, const char *path, char *error, size_t error_room)
+{
+	struct drec_problem problem = {0};
+	struct file *file = &rings->file[rings->n_files];
+	int result = drec_reader_open(AT_FDCWD, path, NULL, &file->reader, &problem);
+	if (result < 0) {
+		snprintf(error, error_room, "%.200s: %s", path,
+			 problem.what[0] ? problem.what : strerror(-result));
+		return result;
+	}
+	rings->n_files++;
+	const struct drec_header *header = drec_reader_header(file->reader);
+	file->source = (struct series_source){
+		.source = source_of(rings, header),
+		.rank = header->rank,
+		.job = 1,
+		.context = file->reader,
+		.name = text_of_name,
+		.track = text_of_track,
+	};
+	file->end_ns = INT64_MIN;
+	result = drec_reader_poll(file->reader, on_event, rings, 0, NULL);
+	if (result >= 0)
+		result = read_open(rings);
+	if (result < 0)
+		snprintf(error, error_room, "%.200s: %s", path,
+			 result == -E2BIG ? "more events than fit; export a part of it" : strerror(-result));
+	return result;
+}
+
+/* --- feeding --- */
+
+static int by_time(const void *a_, const void *b_)
+{
+	const struct moment *a = a_, *b = b_;
+	if (a->at_ns != b->at_ns)
+		return a->at_ns < b->at_ns ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static void feed_event(struct rings *rings, const struct moment *moment, int64_t sample)
+{
+	const struct series_source *source = &rings->file[moment->file].source;
+	struct series_event event = {
+		.kind = moment->kind,
+		.mark = moment->mark,
+		.track = moment->track,
+		.name = moment->name,
+		.text = moment->text_bytes ? rings->texts + moment->text_at : NULL,
+		.text_bytes = moment->text_bytes,
+		.start_ns = moment->start_ns,
+		.end_ns = moment->end_ns,
+		.id = moment->id,
+		.sample = sample,
+	};
+	if (moment->kind == DREC_COUNTER)
+		memcpy(&event.value, &moment->id, sizeof(event.value));
+	series_event(rings->series, source, &event);
+	series_progress(rings->series, source->source, moment->end_ns);
+}
+
+static void feed(struct rings *rings)
+{
+	struct replay *replay = rings->replay;
+	int64_t end_ns = INT64_MIN, sample = 0;
+	qsort(rings->moment, rings->count, sizeof(*rings->moment), by_time);
+	for (size_t i = 0; i < rings->count; i++) {
+		const struct moment *moment = &rings->moment[i];
+		replay_advance(replay, moment->at_ns);
+		series_tick(rings->series);
+		if (moment->kind)
+			feed_event(rings, moment, sample++);
+		else
+			series_open(rings->series, &rings->file[moment->file].source, moment->mark, moment->track,
+				    moment->name, moment->start_ns, moment->id);
+		replay->steps += moment->kind == DREC_MARK && moment->mark == DREC_MARK_STEP_END;
+	}
+	for (unsigned i = 0; i < rings->n_files; i++)
+		if (rings->file[i].end_ns > end_ns)
+			end_ns = rings->file[i].end_ns;
+	if (!rings->count)
+		return;
+	replay_advance(replay, end_ns);
+	replay->samples += series_counters(rings->series)->samples;
+	replay->job_ns += end_ns - rings->moment[0].at_ns;
+}
+
+/* A window is often too short to learn from: then silence means nothing. */
+static void say_if_cold(const struct rings *rings)
+{
+	struct triggers_belief belief;
+	uint32_t count = triggers_engine_series_count(rings->replay->engine);
+	for (uint32_t i = 0; i < count; i++)
+		if (!triggers_engine_belief(rings->replay->engine, i, &belief) && belief.key.alarms && belief.warm)
+			return;
+	if (!rings->replay->settings->json)
+		fprintf(rings->replay->out,
+			"%s: too little to learn from; --set gates.warmup_steps=4 asks for less, --explain shows it\n",
+			rings->replay->run);
+}
+
+int replay_rings(struct replay *replay, const char *run, const char *const *paths, unsigned count, char *error,
+		 size_t error_room)
+{
+	struct rings *rings = calloc(1, sizeof(*rings));
+	const struct config *config = replay->settings->config;
+	int result = !rings ? -ENOMEM : !config ? -EINVAL : count > REPLAY_RINGS_MAX ? -E2BIG : 0;
+	if (result < 0)
+		snprintf(error, error_room, "%.200s: %s", run, strerror(-result));
+	for (unsigned i = 0; i < count && result == 0; i++) {
+		rings->replay = replay;
+		result = read_file(rings, paths[i], error, error_room);
+	}
+	if (result == 0)
+		result = replay_begin(replay, run, error, error_room);
+	if (result == 0) {
+		result = series_new(replay->engine, config->series.text, config->series.count, &rings->series);
+		if (result < 0)
+			snprintf(error, error_room, "%.200s: %s", run, strerror(-result));
+		else {
+			feed(rings);
+			say_if_cold(rings);
+			series_free(rings->series);
+		}
+		replay_end(replay);
+	}
+	for (unsigned i = 0; rings && i < rings->n_files; i++)
+		drec_reader_free(rings->file[i].reader);
+	free(rings ? rings->moment : NULL);
+	free(rings ? rings->texts : NULL);
+	free(rings);
+	return result;
+}

@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# driverec demo in a folder of its own, then its incidents through replay: the same trigger at the same t0.
+set -eu
+driverec=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$driverec" demo --dir "$folder/store"
+"$driverec" incidents --store "$folder/store" --json > "$folder/list"
+python3 - "$driverec" "$folder" << 'END'
+import json, subprocess, sys
+
+driverec, folder = sys.argv[1:]
+text = open(folder + "/list").read()
+try:
+    listed = json.loads(text)
+except ValueError:
+    listed = [json.loads(line) for line in text.splitlines()]
+incidents = listed["incidents"] if isinstance(listed, dict) else listed
+assert len(incidents) >= 2, incidents
+for incident in incidents:
+    if incident["step"] not in (60, 100):
+        continue  # this machine was late
+    out = subprocess.run([driverec, "replay", "--json", "--store", folder + "/store", incident["id"]],
+                         stdout=subprocess.PIPE, check=True).stdout.decode()
+    firings = [json.loads(line) for line in out.splitlines()]
+    firings = [f for f in firings if f.get("gate") == "passed"]
+    assert len(firings) == 1, (incident["trigger"], firings)
+    apart = int(firings[0]["t0_ns"]) - int(incident["t0_ns"])
+    print(incident["trigger"], incident["id"][:8], "replayed", apart, "ns apart")
+    assert firings[0]["trigger"] == incident["trigger"], firings
+    assert abs(apart) < 100000, apart
+END
