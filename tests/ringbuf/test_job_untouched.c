@@ -583,8 +583,12 @@ static bool write_group(const char *file, const char *text)
 	return ok;
 }
 
+/* Not with the thread sanitizer, whose own memory alone is beyond the limit. */
 static bool may_limit(void)
 {
+#ifdef __SANITIZE_THREAD__
+	return false;
+#endif
 	snprintf(group, sizeof(group), "%s/driverec-test-%d", cgroups, (int)getpid());
 	return mkdir(group, 0700) == 0 && write_group("memory.limit_in_bytes", "60000000");
 }
@@ -650,8 +654,9 @@ int main(void)
 	if (may_limit())
 		tcase_add_test(limit, near_the_memory_limit_the_job_lives);
 	else
-		printf("left out: the memory limit (no cgroup can be made)\n");
+		printf("left out: the memory limit (no cgroup can be made, or the sanitizer needs more)\n");
 	int ret = test_run(suite);
-	rmdir(group);
+	if (group[0])
+		rmdir(group);
 	return ret;
 }
