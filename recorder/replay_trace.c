@@ -5,7 +5,7 @@
  *
  * Steps: spans whose name matches a pattern (ProfilerStep#7); where there are none, the spans of a track that
  * carry the same `step` in their args make one step. Where no track has enough steps to learn from, every
- * name that is frequent on a track is a series that may fire.
+ * name that is frequent on a track is a series that may fire, but for those that nest in themselves.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,6 +47,8 @@ struct row {
 	uint32_t count;
 	uint32_t series;
 	int64_t samples;
+	int64_t end_ns; /* of the spans looked at so far */
+	bool nests;     /* some lie in others: a wrapper around different work, without a usual length */
 };
 
 struct rows {
@@ -143,7 +145,8 @@ static int rows_grow(struct rows *rows)
 	if (!larger.row)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < larger.buckets; i++)
-		larger.row[i] = (struct row){.name = UINT32_MAX, .series = TRIGGERS_SERIES_NONE};
+		larger.row[i] = (struct row){
+			.name = UINT32_MAX, .series = TRIGGERS_SERIES_NONE, .end_ns = INT64_MIN};
 	for (uint32_t i = 0; i < rows->buckets; i++)
 		if (rows->row[i].name != UINT32_MAX)
 			*rows_place(&larger, rows->row[i].track, rows->row[i].name) = rows->row[i];
@@ -307,16 +310,38 @@ static int make_steps(struct trace *trace)
 	return 0;
 }
 
+static int by_begin(const void *a_, const void *b_)
+{
+	const struct span *a = a_, *b = b_;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a->duration_ns > b->duration_ns ? -1 : a->duration_ns < b->duration_ns;
+}
+
+static void find_nesting(struct trace *trace)
+{
+	qsort(trace->span, trace->count, sizeof(*trace->span), by_begin);
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct span *span = &trace->span[i];
+		struct row *row = rows_place(&trace->rows, span->track, span->name);
+		int64_t end_ns = span->start_ns + span->duration_ns;
+		row->nests |= span->start_ns < row->end_ns && end_ns <= row->end_ns;
+		if (end_ns > row->end_ns)
+			row->end_ns = end_ns;
+	}
+}
+
 static void make_series(struct trace *trace)
 {
 	bool enough = false;
+	find_nesting(trace);
 	for (uint32_t i = 0; i < trace->rows.buckets; i++)
 		enough |= trace->rows.row[i].name == trace->step_name &&
 			  trace->rows.row[i].count >= STEPS_ENOUGH;
 	for (uint32_t i = 0; i < trace->rows.buckets; i++) {
 		struct row *row = &trace->rows.row[i];
 		bool step = row->name == trace->step_name;
-		if (row->name == UINT32_MAX || (!step && (enough || row->count < FREQUENT)))
+		if (row->name == UINT32_MAX || (!step && (enough || row->count < FREQUENT || row->nests)))
 			continue;
 		/* As a feed would be: all of it is one source, so that what is slow together is one. */
 		struct triggers_series_key key = {.role = step ? TRIGGERS_STEP : TRIGGERS_SPAN,
