@@ -259,12 +259,28 @@ int incidents_manual(struct incidents *incidents, const struct triggers_firing *
 
 /* --- joining and progress --- */
 
+/* A slow step that its slow span was told of before: the incident is the step's, the span says why. */
+static bool is_around(const struct triggers_firing *firing, const struct triggers_firing *first)
+{
+	return firing->step >= 0 && first->step < 0 && firing->source == first->source && !firing->ongoing &&
+	       !first->ongoing && !strcmp(firing->trigger, first->trigger) && firing->t0_ns <= first->t0_ns &&
+	       firing->until_ns >= first->until_ns;
+}
+
 static void take_in(struct incident *incident, const struct triggers_firing *firing)
 {
-	if (incident->n_firings < INCIDENT_FIRINGS_MAX)
-		incident->firing[incident->n_firings++] = *firing;
-	else
+	unsigned at = incident->n_firings;
+
+	if (at == INCIDENT_FIRINGS_MAX) {
 		incident->more_firings++;
+	} else {
+		incident->firing[at] = *firing;
+		incident->n_firings++;
+		if (is_around(firing, incident_first(incident))) {
+			incident->firing[at] = incident->firing[0];
+			incident->firing[0] = *firing;
+		}
+	}
 	incident_extend(incident, firing);
 }
 

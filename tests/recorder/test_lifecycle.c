@@ -358,6 +358,40 @@ START_TEST(joining_extends)
 }
 END_TEST
 
+START_TEST(the_step_leads)
+{
+	struct world world;
+	struct triggers_firing span, step;
+	struct incidents_entry entry;
+	cJSON *json = NULL;
+
+	make_world(&world);
+	start(&world);
+	record(&world, 50);
+	step = stall();
+	strcpy(step.trigger, "latency_spike");
+	step.ongoing = 0;
+	span = step;
+	strcpy(span.series, "load");
+	span.step = -1;
+	span.t0_ns += 5 * MS;
+	span.until_ns -= 5 * MS;
+	assert_ok(incidents_firing(world.incidents, &span, NULL));
+	assert_ok(incidents_join(world.incidents, &step));
+	/* Another span later on is not around it. */
+	assert_ok(incidents_join(world.incidents, &span));
+	run(&world);
+	entry = only_entry(&world);
+	ck_assert_int_eq(entry.step, step.step);
+	ck_assert_int_eq(entry.t0_ns, step.t0_ns);
+	assert_ok(incident_manifest_read(world.store, entry.folder, &json));
+	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "firings")), 3);
+	cJSON_Delete(json);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
 START_TEST(collectors_and_hooks)
 {
 	struct world world;
@@ -764,6 +798,7 @@ int main(void)
 	} cases[] = {
 		{"from firing to folder", from_firing_to_folder},
 		{"joining", joining_extends},
+		{"the step leads", the_step_leads},
 		{"collectors and hooks", collectors_and_hooks},
 		{"late source", late_source_is_partial},
 		{"no write permission", without_write_permission},
