@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "command.h"
 #include "incidents/manifest.h"
 #include "output.h"
+#include "ring_file.h"
 #include "store_option.h"
 
 enum { SOURCES_MAX = 512, COPY_BYTES = 1 << 16 };
@@ -47,6 +49,8 @@ struct export
 	struct sources sources;
 	char tmp[INCIDENTS_PATH_MAX];
 	int fd;
+	int write_failed; /* -errno of the output, where reading was well */
+	struct reducer_chrome_writer_stats stats;
 };
 
 static bool ends_with(const char *text, const char *end)
@@ -105,7 +109,11 @@ static int find_sources(struct export *export, const char *what)
 	struct stat st;
 	int r;
 
-	if (stat(what, &st) == 0 && S_ISREG(st.st_mode))
+	if (stat(what, &st) < 0 && errno == ENOENT &&
+	    (ends_with(what, ".json") || ends_with(what, ".json.gz") || ends_with(what, ".drec") ||
+	     ends_with(what, ".ring")))
+		return command_failed(export->call, "%s: %s", what, strerror(ENOENT));
+	if (stat(what, &st) == 0 && !S_ISDIR(st.st_mode))
 		return add_source(&export->sources, what) < 0 ? command_failed(export->call, "out of memory")
 							      : COMMAND_DONE;
 	r = store_option_open(export->call, export->options->store, &store);
@@ -128,7 +136,13 @@ static int find_sources(struct export *export, const char *what)
 
 /* --- Chrome JSON --- */
 
-static int read_ring(struct drec_reader *reader, const struct reducer_sink *sink)
+static void say_damage(const struct export *export, const char *path, const struct reducer_problem *problem)
+{
+	command_failed(export->call, "%s: %s (at byte %" PRIu64 ")", path, problem->what, problem->offset);
+}
+
+static int read_ring(const struct export *export, const char *path, struct drec_reader *reader,
+		     const struct reducer_sink *sink)
 {
 	const struct drec_window *window = drec_reader_window(reader);
 	struct reducer_drec_options options = {0};
@@ -139,7 +153,11 @@ static int read_ring(struct drec_reader *reader, const struct reducer_sink *sink
 		options.a_ns = window->a_ns;
 		options.b_ns = window->b_ns;
 	}
-	return reducer_drec_read(reader, sink, &options, NULL, &report);
+	int r = reducer_drec_read(reader, sink, &options, NULL, &report);
+
+	for (unsigned i = 0; r == 0 && i < report.n_problems; i++)
+		say_damage(export, path, &report.problem[i]);
+	return r;
 }
 
 static int read_trace(struct export *export, const char *path, const struct reducer_sink *sink)
@@ -153,25 +171,16 @@ static int read_trace(struct export *export, const char *path, const struct redu
 		return -command_failed(export->call, "%s: %s", path,
 				       problem.what[0] ? problem.what : strerror(-r));
 	r = reducer_chrome_read(input, sink, NULL, &report);
-	if (r < 0 && report.n_problems)
+	if (r == -EBADMSG && report.n_problems)
 		r = -command_failed(export->call, "%s: %s (at byte %" PRIu64 ")", path,
 				    report.problem[report.n_problems - 1].what,
 				    report.problem[report.n_problems - 1].offset);
-	else if (r < 0)
+	else if (r < 0 && !export->write_failed)
 		r = -command_failed(export->call, "%s: %s", path, strerror(-r));
+	for (unsigned i = 0; r == 0 && i < report.n_problems; i++)
+		say_damage(export, path, &report.problem[i]);
 	reducer_input_free(input);
 	return r;
-}
-
-static bool is_ring(const char *path)
-{
-	char magic[8] = "";
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, magic, sizeof(magic));
-
-	if (fd >= 0)
-		close(fd);
-	return n == (ssize_t)sizeof(magic) && !memcmp(magic, DREC_MAGIC, sizeof(magic));
 }
 
 /* Failures below are exit statuses, negated, since their message is out. */
@@ -181,15 +190,17 @@ static int read_source(struct export *export, const char *path, const struct red
 	struct drec_problem problem = {0};
 	int r;
 
-	if (!is_ring(path))
+	if (!ring_file_is(path))
 		return read_trace(export, path, sink);
 	r = drec_reader_open(AT_FDCWD, path, NULL, &reader, &problem);
 	if (r < 0)
-		return -command_failed(export->call, "%s: %s", path,
-				       problem.what[0] ? problem.what : strerror(-r));
-	r = read_ring(reader, sink);
+		return -command_failed(export->call, "%s: %s (at byte %" PRIu64 ")", path,
+				       problem.what[0] ? problem.what : strerror(-r), problem.offset);
+	r = read_ring(export, path, reader, sink);
 	drec_reader_free(reader);
-	return r < 0 ? -command_failed(export->call, "%s: %s", path, strerror(-r)) : 0;
+	if (r < 0 && !export->write_failed)
+		r = -command_failed(export->call, "%s: %s", path, strerror(-r));
+	return r;
 }
 
 /* A source's own base and root form are kept where there is one source. */
@@ -199,7 +210,7 @@ static void take_form(const struct export *export, struct reducer_chrome_writer_
 	struct reducer_drec_source source;
 	struct drec_problem problem;
 
-	if (export->sources.count != 1 || !is_ring(export->sources.path[0]) ||
+	if (export->sources.count != 1 || !ring_file_is(export->sources.path[0]) ||
 	    drec_reader_open(AT_FDCWD, export->sources.path[0], NULL, &reader, &problem) < 0)
 		return;
 	if (reducer_drec_source(reader, &source) == 0) {
@@ -234,38 +245,92 @@ static void say_left_out(const struct export *export, const struct reducer_chrom
 	printf("%s\n", before[0] == ',' ? "." : "");
 }
 
-static int export_chrome(struct export *export)
+/* The writer, which remembers whose failure it is. */
+struct chrome_output {
+	struct export *export;
+	struct reducer_chrome_writer *writer;
+};
+
+static int put_event(void *context, const struct reducer_event *event)
+{
+	struct chrome_output *output = context;
+
+	return output->export->write_failed = reducer_chrome_writer_event(output->writer, event);
+}
+
+static int put_member(void *context, const struct reducer_member *member)
+{
+	struct chrome_output *output = context;
+
+	return output->export->write_failed = reducer_chrome_writer_member(output->writer, member);
+}
+
+/* Failures of the output are in write_failed, those of a source are out. */
+static int export_chrome(struct export *export, int fd)
 {
 	struct reducer_chrome_writer_options options = {.strip_args = export->options->strip_args};
-	struct reducer_chrome_writer *writer = NULL;
-	char count[OUTPUT_TEXT_MAX], bytes[OUTPUT_TEXT_MAX];
-	struct reducer_sink sink;
+	struct chrome_output output = {.export = export};
+	struct reducer_sink sink = {.context = &output, .event = put_event, .member = put_member};
 	int r;
 
 	options.gzip_level = reducer_chrome_writer_level(export->options->output);
 	take_form(export, &options);
-	r = reducer_chrome_writer_new(export->fd, &options, &writer);
-	if (r < 0)
-		return -command_failed(export->call, "%s: %s", export->options->output, strerror(-r));
-	sink = reducer_chrome_writer_sink(writer);
+	r = export->write_failed = reducer_chrome_writer_new(fd, &options, &output.writer);
 	for (size_t i = 0; r == 0 && i < export->sources.count; i++) {
 		r = read_source(export, export->sources.path[i], &sink);
 		sink.member = NULL; /* those of the first one stand for all */
 	}
-	if (r == 0) {
-		r = reducer_chrome_writer_finish(writer);
-		if (r < 0)
-			r = -command_failed(export->call, "%s: %s", export->options->output, strerror(-r));
-	}
-	if (r == 0) {
-		const struct reducer_chrome_writer_stats *stats = reducer_chrome_writer_stats(writer);
-
-		printf("%s events, %s.", output_count(count, stats->events),
-		       output_bytes(bytes, stats->file_bytes));
-		say_left_out(export, stats);
-	}
-	reducer_chrome_writer_free(writer);
+	if (r == 0)
+		r = export->write_failed = reducer_chrome_writer_finish(output.writer);
+	if (r == 0)
+		export->stats = *reducer_chrome_writer_stats(output.writer);
+	reducer_chrome_writer_free(output.writer);
 	return r;
+}
+
+static void say_chrome(const struct export *export)
+{
+	char count[OUTPUT_TEXT_MAX], bytes[OUTPUT_TEXT_MAX];
+
+	printf("%s events, %s.", output_count(count, export->stats.events),
+	       output_bytes(bytes, export->stats.file_bytes));
+	say_left_out(export, &export->stats);
+}
+
+/* How much the output would take: the same once more, to nowhere. 0 where that cannot be told. */
+static uint64_t room_needed(struct export *export)
+{
+	struct stat st;
+	int fd, r;
+
+	for (size_t i = 0; i < export->sources.count; i++) {
+		if (stat(export->sources.path[i], &st) < 0 || !S_ISREG(st.st_mode))
+			return 0;
+	}
+	if (ends_with(export->options->output, ".drec"))
+		return (uint64_t)st.st_size;
+	fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	r = fd < 0 ? -errno : export_chrome(export, fd);
+	if (fd >= 0)
+		close(fd);
+	return r == 0 ? export->stats.file_bytes : 0;
+}
+
+static int say_write_failed(struct export *export)
+{
+	const char *output = export->options->output;
+	char needed[OUTPUT_TEXT_MAX], had[OUTPUT_TEXT_MAX];
+	int error = export->write_failed;
+	struct statvfs room;
+	uint64_t bytes = 0;
+
+	/* First of all give back what it took. */
+	if (ftruncate(export->fd, 0) == 0 && (error == -ENOSPC || error == -EDQUOT || error == -EFBIG))
+		bytes = room_needed(export);
+	if (!bytes || fstatvfs(export->fd, &room) < 0)
+		return command_failed(export->call, "%s: %s", output, strerror(-error));
+	return command_failed(export->call, "%s: %s: %s needed, %s free", output, strerror(-error),
+			      output_bytes(needed, bytes), output_bytes(had, room.f_bavail * room.f_frsize));
 }
 
 /* --- .drec --- */
@@ -316,8 +381,6 @@ static int export_drec(struct export *export)
 	const char *path = export->sources.path[0];
 	struct drec_reader *reader = NULL;
 	struct drec_problem problem = {0};
-	char bytes[OUTPUT_TEXT_MAX];
-	struct stat st;
 	int r;
 
 	if (export->sources.count != 1)
@@ -328,19 +391,25 @@ static int export_drec(struct export *export)
 	if (export->options->strip_args)
 		return -command_failed(export->call,
 				       "--strip-args: a .drec is raw as it is; write .json or .json.gz");
+	if (!ring_file_is(path))
+		return -command_failed(export->call, "%s: is no ring or window file; write .json or .json.gz", path);
 	r = drec_reader_open(AT_FDCWD, path, NULL, &reader, &problem);
 	if (r < 0)
-		return -command_failed(export->call, "%s: %s", path,
-				       problem.what[0] ? problem.what : strerror(-r));
+		return -command_failed(export->call, "%s: %s (at byte %" PRIu64 ")", path,
+				       problem.what[0] ? problem.what : strerror(-r), problem.offset);
 	r = drec_reader_window(reader) ? copy_bytes(drec_reader_fd(reader), export->fd)
 				       : snapshot_ring(reader, export->fd);
 	drec_reader_free(reader);
-	if (r == 0 && fstat(export->fd, &st) < 0)
-		r = -errno;
-	if (r < 0)
-		return -command_failed(export->call, "%s: %s", export->options->output, strerror(-r));
-	printf("%s, every event as it was given.\n", output_bytes(bytes, (uint64_t)st.st_blocks * 512));
-	return 0;
+	return export->write_failed = r;
+}
+
+static void say_drec(const struct export *export)
+{
+	char bytes[OUTPUT_TEXT_MAX];
+	struct stat st;
+
+	if (fstat(export->fd, &st) == 0)
+		printf("%s, every event as it was given.\n", output_bytes(bytes, (uint64_t)st.st_blocks * 512));
 }
 
 /* --- the output appears whole --- */
@@ -348,7 +417,8 @@ static int export_drec(struct export *export)
 static int write_output(struct export *export)
 {
 	const char *output = export->options->output;
-	int r;
+	bool raw = ends_with(output, ".drec");
+	int r, status = COMMAND_DONE;
 
 	if ((size_t)snprintf(export->tmp, sizeof(export->tmp), "%s.%d.tmp", output, (int)getpid()) >=
 	    sizeof(export->tmp))
@@ -356,13 +426,21 @@ static int write_output(struct export *export)
 	export->fd = open(export->tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (export->fd < 0)
 		return command_failed(export->call, "%s: %s", output, strerror(errno));
-	r = ends_with(output, ".drec") ? export_drec(export) : export_chrome(export);
+	r = raw ? export_drec(export) : export_chrome(export, export->fd);
 	if (r == 0 && (fsync(export->fd) < 0 || rename(export->tmp, output) < 0))
-		r = -command_failed(export->call, "%s: %s", output, strerror(errno));
+		r = export->write_failed = -errno;
+	if (export->write_failed)
+		status = say_write_failed(export);
+	else if (r < 0)
+		status = -r;
+	else if (raw)
+		say_drec(export);
+	else
+		say_chrome(export);
 	close(export->fd);
-	if (r < 0)
+	if (status != COMMAND_DONE)
 		unlink(export->tmp);
-	return -r;
+	return status;
 }
 
 static int export_run(const struct command_call *call)

@@ -159,6 +159,23 @@ static int print_table(struct incidents_store *store, const struct incidents_ent
 	return r;
 }
 
+/* The latest one of those shown that can be looked into. */
+static void print_next(const struct incidents_options *options, const struct incidents_entry *entries,
+		       const bool *shown, size_t count, unsigned digits)
+{
+	const char *more = "";
+
+	for (size_t i = 0; i < count; i++) {
+		if (!shown[i])
+			more = "   (more with --all)";
+	}
+	while (count > 0 && (!shown[count - 1] || !entries[count - 1].readable))
+		count--;
+	if (count > 0)
+		printf("next: driverec show %.*s%s%s%s\n", (int)digits, entries[count - 1].id,
+		       options->store ? " --store " : "", options->store ? options->store : "", more);
+}
+
 static int print(struct incidents_store *store, const struct incidents_options *options,
 		 const struct incidents_entry *entries, const bool *shown, size_t count)
 {
@@ -184,9 +201,7 @@ static int print(struct incidents_store *store, const struct incidents_options *
 	else if (print_table(store, entries, shown, count, digits) < 0)
 		return -ENOMEM;
 	else
-		printf("next: driverec show %.*s%s%s%s\n", (int)digits, entries[count - 1].id,
-		       options->store ? " --store " : "", options->store ? options->store : "",
-		       hidden ? "   (more with --all)" : "");
+		print_next(options, entries, shown, count, digits);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "command.h"
 #include "output.h"
+#include "ring_file.h"
 
 enum { OPEN_SPANS_MAX = 4096, MORE_BYTES = 2048 };
 
@@ -40,17 +41,6 @@ static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash ? slash + 1 : path;
-}
-
-static bool begins_as_ring(const char *path)
-{
-	char magic[8] = {0};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return false;
-	bool is = pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) && memcmp(magic, DREC_MAGIC, 8) == 0;
-	close(fd);
-	return is;
 }
 
 static const char *clock_name(uint32_t clock)
@@ -212,7 +202,7 @@ static int run(const struct command_call *call)
 	char *text = NULL;
 	if (reducer_inspect_new(&inspect) < 0)
 		return command_failed(call, "out of memory");
-	int status = begins_as_ring(path) ? read_ring(call, path, inspect, &facts)
+	int status = ring_file_is(path) ? read_ring(call, path, inspect, &facts)
 					  : read_trace(call, path, inspect);
 	if (status == COMMAND_DONE) {
 		int result = options->json ? reducer_inspect_json(inspect, base_name(path), facts.more, &text)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <string.h>
 
 #include "command.h"
@@ -29,7 +30,9 @@ static int keep_run(const struct command_call *call)
 		if (status != COMMAND_DONE)
 			break;
 		r = incidents_store_keep(store, entry.folder, !options->release);
-		if (r < 0)
+		if (r == -EPERM)
+			status = command_failed(call, "%s: is no incident that driverec made", entry.folder);
+		else if (r < 0)
 			status = command_failed(call, "%s: %s", entry.folder, strerror(-r));
 		else
 			printf("%s %.8s\n", options->release ? "released" : "kept", entry.id);

@@ -60,13 +60,14 @@ static int complain_unknown(const char *name)
 static int check_operands(const struct command_call *call)
 {
 	const struct command *command = call->command;
+	const char *operands = command->operands ? command->operands : "";
+	const char *blank = *operands ? " " : "";
 	if (call->argc < command->operands_min)
-		return command_misuse(call, "something is missing; usage: driverec %s [OPTION]... %s",
-				      command->name, command->operands);
+		return command_misuse(call, "something is missing; usage: driverec %s [OPTION]...%s%s", command->name,
+				      blank, operands);
 	if (command->operands_max != COMMAND_OPERANDS_ANY && call->argc > command->operands_max)
-		return command_misuse(call, "'%s' is too much; usage: driverec %s [OPTION]... %s",
-				      call->argv[command->operands_max], command->name,
-				      command->operands ? command->operands : "");
+		return command_misuse(call, "'%s' is too much; usage: driverec %s [OPTION]...%s%s",
+				      call->argv[command->operands_max], command->name, blank, operands);
 	return COMMAND_DONE;
 }
 

@@ -6,7 +6,7 @@
 set -u -o pipefail
 export LC_ALL=C TZ=UTC
 
-driverec_path=$1
+driverec_path=$(realpath "$1")
 CASES=$(cd "$(dirname "$2")" && pwd)
 case_path=$CASES/$(basename "$2")
 export CASES
