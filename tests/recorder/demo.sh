@@ -8,7 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 "$driverec" demo --dir "$folder/store"
 "$driverec" incidents --store "$folder/store" --json > "$folder/list"
 python3 - "$driverec" "$folder" << 'END'
-import json, subprocess, sys
+import glob, json, subprocess, sys
 
 driverec, folder = sys.argv[1:]
 text = open(folder + "/list").read()
@@ -21,13 +21,15 @@ assert len(incidents) >= 2, incidents
 for incident in incidents:
     if incident["step"] not in (60, 100):
         continue  # this machine was late
-    out = subprocess.run([driverec, "replay", "--json", "--store", folder + "/store", incident["id"]],
-                         stdout=subprocess.PIPE, check=True).stdout.decode()
-    firings = [json.loads(line) for line in out.splitlines()]
-    firings = [f for f in firings if f.get("gate") == "passed"]
-    assert len(firings) == 1, (incident["trigger"], firings)
-    apart = int(firings[0]["t0_ns"]) - int(incident["t0_ns"])
-    print(incident["trigger"], incident["id"][:8], "replayed", apart, "ns apart")
-    assert firings[0]["trigger"] == incident["trigger"], firings
-    assert abs(apart) < 100000, apart
+    # By its id, by its folder, and by its window file.
+    for what in incident["id"], incident["folder"], *glob.glob(incident["folder"] + "/raw/*.drec"):
+        out = subprocess.run([driverec, "replay", "--json", "--store", folder + "/store", what],
+                             stdout=subprocess.PIPE, check=True).stdout.decode()
+        firings = [json.loads(line) for line in out.splitlines()]
+        firings = [f for f in firings if f.get("gate") == "passed"]
+        assert len(firings) == 1, (incident["trigger"], what, firings)
+        apart = int(firings[0]["t0_ns"]) - int(incident["t0_ns"])
+        print(incident["trigger"], what.rpartition("/")[2], "replayed", apart, "ns apart")
+        assert firings[0]["trigger"] == incident["trigger"], firings
+        assert abs(apart) < 100000, apart
 END

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rings through replay, while their producer lives and after: the same series as live, in event time. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <driverec/driverec.h>
+#include <driverec/format.h>
+
+#include "config.h"
+#include "replay.h"
+#include "support.h"
+
+#define MS UINT64_C(1000000)
+
+static struct config *config;
+static char ring[256];
+
+static void setup(void)
+{
+	static struct config_problems problems;
+	assert_ok(config_parse("", 0, NULL, &config, &problems));
+}
+
+static void teardown(void)
+{
+	config_free(config);
+}
+
+/* Its ticks are ns of CLOCK_MONOTONIC. */
+static drec *open_ring(void)
+{
+	const char *folder = test_shm_folder(), *why = "";
+	const struct drec_options options = {.run_dir = folder, .job = "replay", .ring_bytes = 1 << 20,
+					     .clock = DREC_CLOCK_MONO};
+	drec *rec = NULL;
+	mkdir(test_path(folder, "rings"), 0700);
+	int result = drec_open_strict(&options, &rec, &why);
+	ck_assert_msg(result == 0, "%s", why);
+	snprintf(ring, sizeof(ring), "%s", drec_path(rec));
+	return rec;
+}
+
+static void replayed(const struct option_texts *set, struct replay *replay, char **ret_lines)
+{
+	static struct replay_settings settings;
+	const char *path = ring;
+	char error[512] = "";
+	size_t bytes;
+	settings = (struct replay_settings){.json = true, .config = config, .set = *set};
+	*replay = (struct replay){.settings = &settings, .out = open_memstream(ret_lines, &bytes)};
+	ck_assert(replay_is_ring(ring));
+	int result = replay_rings(replay, "ring", &path, 1, error, sizeof(error));
+	ck_assert_msg(result == 0, "%s", error);
+	fclose(replay->out);
+}
+
+/* A job without steps: the span that hung is one incident. */
+START_TEST(a_slow_span)
+{
+	drec *rec = open_ring();
+	uint32_t load = drec_name(rec, "load"), other = drec_name(rec, "other");
+	drec_time at = drec_now(rec) - 10000 * MS;
+	for (int i = 0; i < 60; i++) {
+		drec_time length = i == 50 ? 400 * MS : 20 * MS;
+		drec_span(rec, 0, load, at, at + length);
+		drec_span(rec, 0, other, at, at + length);
+		at += length + 10 * MS;
+	}
+	drec_close(rec);
+	struct replay replay;
+	const struct option_texts none = {.count = 0};
+	char *lines;
+	replayed(&none, &replay, &lines);
+	/* "other" is not among the series that alarm. */
+	ck_assert_msg(replay.firings[TRIGGERS_CRITICAL] == 1 && replay.firings[TRIGGERS_WARN] == 0, "%s", lines);
+	ck_assert_ptr_nonnull(strstr(lines, "\"trigger\":\"latency_spike\",\"series\":\"load\""));
+	free(lines);
+}
+END_TEST
+
+/* Writes the ring's path once its 25th step has been open for 400 ms, and stays in it. */
+static _Noreturn void hang(int fd)
+{
+	const struct timespec step = {.tv_nsec = 5000000}, long_step = {.tv_nsec = 400000000};
+	drec *rec = open_ring();
+	uint32_t train = drec_name(rec, "train");
+	for (unsigned i = 0; i < 25; i++) {
+		drec_step_begin(rec, i, train);
+		nanosleep(i < 24 ? &step : &long_step, NULL);
+		if (i < 24)
+			drec_step_end(rec);
+	}
+	if (write(fd, ring, sizeof(ring)) != (ssize_t)sizeof(ring))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* Another process: a lock of one's own is no sign of life. */
+START_TEST(a_step_that_hangs_now)
+{
+	int ends[2];
+	assert_ok(pipe(ends));
+	pid_t child = fork();
+	if (child == 0)
+		hang(ends[1]);
+	close(ends[1]);
+	ck_assert_int_eq(read(ends[0], ring, sizeof(ring)), sizeof(ring));
+	struct replay replay;
+	const struct option_texts set = {.count = 2, .text = {"stall.min=300ms", "latency_spike.warn=1000"}};
+	char *lines;
+	replayed(&set, &replay, &lines);
+	ck_assert_uint_eq(replay.steps, 24);
+	ck_assert_msg(strstr(lines, "\"step\":24,\"trigger\":\"stall\",\"series\":\"step\"") != NULL, "%s", lines);
+	free(lines);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+END_TEST
+
+START_TEST(what_is_no_ring_is_refused)
+{
+	char error[512] = "";
+	static const char text[] = "{\"traceEvents\":[]}";
+	struct replay_settings settings = {.config = config};
+	struct replay replay = {.settings = &settings, .out = stdout};
+	const char *path = test_path(test_folder(), "trace.json");
+	test_write_file(path, text, sizeof(text) - 1);
+	ck_assert(!replay_is_ring(path));
+	ck_assert_int_lt(replay_rings(&replay, "trace", &path, 1, error, sizeof(error)), 0);
+	ck_assert_ptr_nonnull(strstr(error, "trace.json: "));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("replay_ring");
+	TCase *tcase = tcase_create("rings");
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, a_slow_span);
+	tcase_add_test(tcase, a_step_that_hangs_now);
+	tcase_add_test(tcase, what_is_no_ring_is_refused);
+	suite_add_tcase(suite, tcase);
+	return test_run(suite);
+}
