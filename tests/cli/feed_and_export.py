@@ -110,4 +110,4 @@ def main(driverec, data):
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    sys.exit(main(sys.argv[1], os.environ.get("DRIVEREC_TEST_DATA") or sys.argv[2]))
