@@ -27,7 +27,10 @@ cd "$root"
 
 packages_install "${DRIVEREC_BUILD_PACKAGES[@]}"
 
-mkdir -p build
+if ! mkdir -p build/quickstart || ! [ -w build ] || ! [ -w build/quickstart ]; then
+	printf 'deploy/quickstart.sh: %s cannot be written: remove it, or run this as its owner\n' "$root/build" >&2
+	exit 1
+fi
 printf 'building (log: build/quickstart.log)\n'
 if ! { cmake --preset release -DBUILD_TESTING=OFF -B build/quickstart &&
 	cmake --build build/quickstart --parallel "${DRIVEREC_JOBS:-$(nproc)}"; } >build/quickstart.log 2>&1; then

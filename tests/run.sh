@@ -114,7 +114,10 @@ run_integration() {
 }
 
 packages_install "${DRIVEREC_BUILD_PACKAGES[@]}" "${DRIVEREC_TEST_PACKAGES[@]}" || exit 1
-mkdir -p build
+if ! mkdir -p build || ! [ -w build ]; then
+	printf 'tests/run.sh: %s cannot be written: remove it, or run this as its owner\n' "$root/build" >&2
+	exit 1
+fi
 for preset in "${presets[@]}"; do
 	run_preset "$preset"
 done
