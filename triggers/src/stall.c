@@ -111,6 +111,7 @@ static void stall_progress(struct triggers_engine *engine, struct triggers_serie
 		return;
 	}
 	int64_t gap_ns = now_ns - series->last_progress_ns;
+	gap_ns = gap_ns < TRIGGERS_NS_MAX ? gap_ns : TRIGGERS_NS_MAX; /* as saved state can hold it */
 	if (gap_ns > state->longest_gap_ns)
 		state->longest_gap_ns = gap_ns;
 	state->gap_fired |= state->fired;
