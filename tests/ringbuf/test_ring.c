@@ -376,7 +376,7 @@ enum { NAMES = 400, NAMERS = 8 };
 static void *name_all(void *context)
 {
 	uint32_t *ids = context;
-	char text[16];
+	char text[32];
 	for (int i = 0; i < NAMES; i++) {
 		snprintf(text, sizeof(text), "name %d", i);
 		ids[i] = drec_name(rec, text);
@@ -388,7 +388,7 @@ START_TEST(same_id_from_threads_at_once)
 {
 	static uint32_t ids[NAMERS][NAMES];
 	pthread_t thread[NAMERS];
-	char text[16];
+	char text[32];
 	struct drec_options options = small();
 	options.dict_ids = 8192;
 	rec = open_with(&options);
