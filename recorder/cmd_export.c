@@ -15,6 +15,8 @@
 #include <reducer/drec_codec.h>
 
 #include "command.h"
+#include "export_pids.h"
+#include "export_seen.h"
 #include "incidents/manifest.h"
 #include "output.h"
 #include "ring_file.h"
@@ -49,6 +51,10 @@ struct export
 	struct sources sources;
 	char tmp[INCIDENTS_PATH_MAX];
 	int fd;
+	struct export_seen seen; /* where there are several sources */
+	struct export_pids pids;
+	size_t source;    /* that is read now; files of one ring have one number */
+	uint8_t ring_id[SOURCES_MAX][16];
 	int write_failed; /* -errno of the output, where reading was well */
 	struct reducer_chrome_writer_stats stats;
 };
@@ -141,7 +147,25 @@ static void say_damage(const struct export *export, const char *path, const stru
 	command_failed(export->call, "%s: %s (at byte %" PRIu64 ")", path, problem->what, problem->offset);
 }
 
-static int read_ring(const struct export *export, const char *path, struct drec_reader *reader,
+static bool was_exported(void *context, const struct drec_place *place)
+{
+	return export_seen_before(context, place);
+}
+
+/* A ring's number is that of its first file. */
+static void begin_ring(struct export *export, size_t index, const struct drec_header *header,
+		       struct reducer_drec_options *options)
+{
+	memcpy(export->ring_id[index], header->ring_id, sizeof(header->ring_id));
+	export->source = 0;
+	while (memcmp(export->ring_id[export->source], header->ring_id, sizeof(header->ring_id)) != 0)
+		export->source++;
+	export_seen_ring(&export->seen, header);
+	options->leave_out = was_exported;
+	options->context = &export->seen;
+}
+
+static int read_ring(struct export *export, size_t index, const char *path, struct drec_reader *reader,
 		     const struct reducer_sink *sink)
 {
 	const struct drec_window *window = drec_reader_window(reader);
@@ -153,6 +177,8 @@ static int read_ring(const struct export *export, const char *path, struct drec_
 		options.a_ns = window->a_ns;
 		options.b_ns = window->b_ns;
 	}
+	if (export->sources.count > 1)
+		begin_ring(export, index, drec_reader_header(reader), &options);
 	int r = reducer_drec_read(reader, sink, &options, NULL, &report);
 
 	for (unsigned i = 0; r == 0 && i < report.n_problems; i++)
@@ -184,8 +210,9 @@ static int read_trace(struct export *export, const char *path, const struct redu
 }
 
 /* Failures below are exit statuses, negated, since their message is out. */
-static int read_source(struct export *export, const char *path, const struct reducer_sink *sink)
+static int read_source(struct export *export, size_t index, const struct reducer_sink *sink)
 {
+	const char *path = export->sources.path[index];
 	struct drec_reader *reader = NULL;
 	struct drec_problem problem = {0};
 	int r;
@@ -196,7 +223,7 @@ static int read_source(struct export *export, const char *path, const struct red
 	if (r < 0)
 		return -command_failed(export->call, "%s: %s (at byte %" PRIu64 ")", path,
 				       problem.what[0] ? problem.what : strerror(-r), problem.offset);
-	r = read_ring(export, path, reader, sink);
+	r = read_ring(export, index, path, reader, sink);
 	drec_reader_free(reader);
 	if (r < 0 && !export->write_failed)
 		r = -command_failed(export->call, "%s: %s", path, strerror(-r));
@@ -254,8 +281,15 @@ struct chrome_output {
 static int put_event(void *context, const struct reducer_event *event)
 {
 	struct chrome_output *output = context;
+	struct export *export = output->export;
+	struct reducer_event apart = *event;
 
-	return output->export->write_failed = reducer_chrome_writer_event(output->writer, event);
+	if (export->sources.count > 1 && event->group.bytes)
+		export->write_failed =
+			export_pids_of(&export->pids, export->source, event->group, &apart.group);
+	if (!export->write_failed)
+		export->write_failed = reducer_chrome_writer_event(output->writer, &apart);
+	return export->write_failed;
 }
 
 static int put_member(void *context, const struct reducer_member *member)
@@ -277,7 +311,7 @@ static int export_chrome(struct export *export, int fd)
 	take_form(export, &options);
 	r = export->write_failed = reducer_chrome_writer_new(fd, &options, &output.writer);
 	for (size_t i = 0; r == 0 && i < export->sources.count; i++) {
-		r = read_source(export, export->sources.path[i], &sink);
+		r = read_source(export, i, &sink);
 		sink.member = NULL; /* those of the first one stand for all */
 	}
 	if (r == 0)
@@ -285,6 +319,8 @@ static int export_chrome(struct export *export, int fd)
 	if (r == 0)
 		export->stats = *reducer_chrome_writer_stats(output.writer);
 	reducer_chrome_writer_free(output.writer);
+	export_seen_free(&export->seen);
+	export_pids_free(&export->pids);
 	return r;
 }
 

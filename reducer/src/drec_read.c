@@ -218,7 +218,6 @@ static int each_event(void *context, const struct drec_event *in, const struct d
 {
 	struct reading *reading = context;
 	struct reducer_event event = {.kind = in->kind, .depth = in->depth};
-	(void)place;
 	take_texts(reading, in, &event);
 	take_times(reading, in, &event);
 	if (in->flags & DREC_FLAG_ID) {
@@ -231,6 +230,9 @@ static int each_event(void *context, const struct drec_event *in, const struct d
 		return hand_member(reading, in->extra, in->flags & DREC_FLAG_EXTRA ? in->extra_bytes : 0);
 	bool own_end = in->kind == DREC_MARK && (in->category == DREC_MARK_CLOSE || in->category == DREC_MARK_EXIT);
 	if ((reading->fed && own_end) || outside(reading, &event))
+		return 0;
+	if (reading->options && reading->options->leave_out &&
+	    reading->options->leave_out(reading->options->context, place))
 		return 0;
 	reading->report->events++;
 	if (reading->sink->event)

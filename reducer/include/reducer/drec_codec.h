@@ -12,6 +12,8 @@
 #ifndef REDUCER_DREC_CODEC_H
 #define REDUCER_DREC_CODEC_H
 
+#include <stdbool.h>
+
 #include <driverec/driverec.h>
 #include <driverec/reader.h>
 #include <reducer/event.h>
@@ -41,6 +43,9 @@ void reducer_ring_sink_free(struct reducer_ring_sink *sink);
 struct reducer_drec_options {
 	int has_window;     /* only events that meet [a_ns, b_ns], Unix ns, and those without time */
 	int64_t a_ns, b_ns;
+	/* Asked about every event that the window lets through; true leaves it out. May be NULL. */
+	bool (*leave_out)(void *context, const struct drec_place *place);
+	void *context;
 };
 
 /* What a ring says of the source it was fed from, before its events are read. */
