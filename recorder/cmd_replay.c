@@ -8,6 +8,7 @@
 #include "config.h"
 #include "incidents/manifest.h"
 #include "replay.h"
+#include "ring_file.h"
 #include "store_option.h"
 
 struct replay_options {
@@ -122,7 +123,7 @@ static int replay_one(const struct command_call *call, struct replay *replay, co
 		return replay_incident(call, replay, what);
 	if (options->steps)
 		result = replay_steps(replay, what, error, sizeof(error));
-	else if (replay_is_ring(what))
+	else if (ring_file_is(what))
 		result = replay_rings(replay, name, &what, 1, error, sizeof(error));
 	else
 		result = replay_trace(replay, what, error, sizeof(error));

@@ -55,8 +55,6 @@ int replay_trace(struct replay *replay, const char *path, char *error, size_t er
 /* Rings and windows together, as one run in the order of time; needs a configuration, which names the series. 0, or -errno with a sentence. */
 int replay_rings(struct replay *replay, const char *run, const char *const *paths, unsigned count, char *error,
 		 size_t error_room);
-/* Whether a file is a ring or a window, by its first bytes. */
-int replay_is_ring(const char *path);
 /* run,time_ms,kind,value_s,data_s,step rows, also packed. */
 int replay_steps(struct replay *replay, const char *path, char *error, size_t error_room);
 

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <driverec/reader.h>
 
@@ -49,17 +48,6 @@ struct rings {
 	size_t text_bytes, text_room;
 	struct series *series;
 };
-
-int replay_is_ring(const char *path)
-{
-	char magic[8] = {0};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return 0;
-	int is = pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) && !memcmp(magic, DREC_MAGIC, 8);
-	close(fd);
-	return is;
-}
 
 /* --- reading --- */
 

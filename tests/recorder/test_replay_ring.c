@@ -13,6 +13,7 @@
 
 #include "config.h"
 #include "replay.h"
+#include "ring_file.h"
 #include "support.h"
 
 #define MS UINT64_C(1000000)
@@ -53,7 +54,7 @@ static void replayed(const struct option_texts *set, struct replay *replay, char
 	size_t bytes;
 	settings = (struct replay_settings){.json = true, .config = config, .set = *set};
 	*replay = (struct replay){.settings = &settings, .out = open_memstream(ret_lines, &bytes)};
-	ck_assert(replay_is_ring(ring));
+	ck_assert(ring_file_is(ring));
 	int result = replay_rings(replay, "ring", &path, 1, error, sizeof(error));
 	ck_assert_msg(result == 0, "%s", error);
 	fclose(replay->out);
@@ -131,7 +132,7 @@ START_TEST(what_is_no_ring_is_refused)
 	struct replay replay = {.settings = &settings, .out = stdout};
 	const char *path = test_path(test_folder(), "trace.json");
 	test_write_file(path, text, sizeof(text) - 1);
-	ck_assert(!replay_is_ring(path));
+	ck_assert(!ring_file_is(path));
 	ck_assert_int_lt(replay_rings(&replay, "trace", &path, 1, error, sizeof(error)), 0);
 	ck_assert_ptr_nonnull(strstr(error, "trace.json: "));
 }
