@@ -216,6 +216,28 @@ static void go_on(struct incidents *incidents, struct incident *incident, bool p
 	incidents_job_record(incidents, incident);
 }
 
+/* What is needed of a published one to see it resolved. As every incident it has a window and a firing. */
+static int read_published(struct incident *incident, const cJSON *manifest)
+{
+	const cJSON *json, *asked;
+
+	cJSON_ArrayForEach(json, cJSON_GetObjectItemCaseSensitive(manifest, "windows"))
+	{
+		if (incident->n_windows == INCIDENT_WINDOWS_MAX)
+			return -EBADMSG;
+		asked = cJSON_GetObjectItemCaseSensitive(json, "asked");
+		incident->window[incident->n_windows].a_ns = json_ns(asked, "a_ns", 0);
+		incident->window[incident->n_windows++].b_ns = json_ns(asked, "b_ns", 0);
+	}
+	cJSON_ArrayForEach(json, cJSON_GetObjectItemCaseSensitive(manifest, "firings"))
+	{
+		if (incident->n_firings == INCIDENT_FIRINGS_MAX)
+			break;
+		json_read_firing(json, &incident->firing[incident->n_firings++]);
+	}
+	return incident->n_windows && incident->n_firings ? 0 : -EBADMSG;
+}
+
 /* Unresolved ones that are published: progress may still come. */
 static void watch_ongoing(struct incidents *incidents, const struct incidents_entry *entries, size_t count)
 {
@@ -224,21 +246,17 @@ static void watch_ongoing(struct incidents *incidents, const struct incidents_en
 	for (size_t i = count; i > 0 && watched < ONGOING_MAX; i--) {
 		const struct incidents_entry *entry = &entries[i - 1];
 		struct incident *incident;
-		cJSON *json = NULL, *firing;
+		cJSON *json = NULL;
+		int r;
 
 		if (!entry->readable || !entry->ongoing || entry->resolved_ns ||
 		    incidents_find(incidents, entry->id) ||
 		    incident_manifest_read(incidents->store, entry->folder, &json) < 0)
 			continue;
 		incident = incident_new();
-		cJSON_ArrayForEach(firing, cJSON_GetObjectItemCaseSensitive(json, "firings"))
-		{
-			if (incident && incident->n_firings < INCIDENT_FIRINGS_MAX)
-				json_read_firing(firing, &incident->firing[incident->n_firings++]);
-		}
+		r = incident ? read_published(incident, json) : -ENOMEM;
 		cJSON_Delete(json);
-		if (!incident || incident->n_firings == 0 ||
-		    incidents_id_parse(entry->id, incident->id) < 0) {
+		if (r < 0 || incidents_id_parse(entry->id, incident->id) < 0) {
 			incident_free(incident);
 			continue;
 		}
