@@ -223,6 +223,9 @@ static bool name_text(const struct series *series, const struct series_source *s
 	const char *text;
 	size_t bytes;
 	if (name >= OWN_NAMES) {
+		/* An id that no ring has, and that is not ours. */
+		if (name - OWN_NAMES >= series->n_texts)
+			return false;
 		text = series->texts[name - OWN_NAMES].text;
 		bytes = strlen(text);
 	} else if (!source->name || source->name(source->context, name, &text, &bytes) < 0) {

@@ -133,24 +133,36 @@ struct open_list {
 	size_t room, count;
 };
 
-static void list_slot(const struct drec_slot *slot, uint32_t index, uint32_t depth, uint32_t stable,
-		      struct open_list *list)
+/* An id that the dictionary cannot have is none: who goes by the ids of a slot need not look again. */
+static uint32_t known_id(const struct drec_reader *reader, uint32_t id)
+{
+	return id < reader->header.n_dict_ids ? id : 0;
+}
+
+static uint32_t known_mark(uint32_t mark)
+{
+	return mark == DREC_MARK_STEP_BEGIN || mark == DREC_MARK_PHASE_BEGIN ? mark : 0;
+}
+
+static void list_slot(const struct drec_reader *reader, const struct drec_slot *slot, uint32_t index,
+		      uint32_t depth, uint32_t stable, struct open_list *list)
 {
 	for (uint32_t i = 0; i < depth; i++, list->count++) {
 		const struct drec_open_span *open = &slot->stack[i];
+		uint32_t mark = known_mark(open->track >> 24);
 		if (list->count >= list->room)
 			continue;
 		list->infos[list->count] = (struct drec_open_info){
 			.slot = index,
 			.life = (uint32_t)(slot->life_state >> 32),
 			.tid = slot->tid,
-			.thread_track = slot->track,
+			.thread_track = known_id(reader, slot->track),
 			.depth = i,
-			.name = open->name,
-			.track = open->track & DREC_TRACK_MAX,
-			.mark = open->track >> 24,
+			.name = known_id(reader, open->name),
+			.track = known_id(reader, open->track & DREC_TRACK_MAX),
+			.mark = mark,
 			.start = open->start,
-			.step = open->track >> 24 == DREC_MARK_STEP_BEGIN ? slot->step : 0,
+			.step = mark == DREC_MARK_STEP_BEGIN ? slot->step : 0,
 			.moving = i >= stable,
 			.deeper = i + 1 == DREC_STACK_MAX ? depth_of(slot) - DREC_STACK_MAX : 0,
 		};
@@ -180,7 +192,7 @@ int drec_reader_open_spans(struct drec_reader *reader, struct drec_open_info *re
 			r = drop_ended(reader, i, &slot, &depth);
 		if (r < 0)
 			return r;
-		list_slot(&slot, i, depth, stable, &list);
+		list_slot(reader, &slot, i, depth, stable, &list);
 	}
 	return (int)list.count;
 }

@@ -15,7 +15,7 @@
 #include "ring_maker.h"
 #include "support.h"
 
-enum { CHUNKS = 64, CHUNK = 8192, BATCHES = 20, TURNS = 5000, FLIPS_MAX = 6 };
+enum { CHUNKS = 64, CHUNK = 8192, BATCHES = 20, TURNS = 5000, FLIPS_MAX = 6, OPEN_MAX = 512 };
 
 struct sum {
 	uint64_t events;
@@ -123,9 +123,22 @@ static void damage(uint8_t *bytes, uint64_t at)
 	}
 }
 
+/* Who gets them indexes tables by the ids, as by those of events. */
+static void check_open(const struct drec_header *header, const struct drec_open_info *infos, int count)
+{
+	for (int i = 0; i < count && i < OPEN_MAX; i++) {
+		const struct drec_open_info *open = &infos[i];
+		uint32_t most = header->n_dict_ids ? header->n_dict_ids - 1 : 0;
+		if (open->name > most || open->track > most || open->thread_track > most)
+			ck_abort_msg("an open span has an id that the dictionary cannot have");
+		if (open->mark != 0 && open->mark != DREC_MARK_STEP_BEGIN && open->mark != DREC_MARK_PHASE_BEGIN)
+			ck_abort_msg("an open span has the mark %u", open->mark);
+	}
+}
+
 static void use(const char *path, int out_fd)
 {
-	static struct drec_open_info infos[512];
+	static struct drec_open_info infos[OPEN_MAX];
 	struct drec_poll_stats stats = {0};
 	struct drec_problem problem;
 	struct sum sum = {0};
@@ -141,7 +154,7 @@ static void use(const char *path, int out_fd)
 		ck_abort_msg("more events than the file can hold");
 	drec_reader_changed(sum.reader);
 	drec_reader_each_text(sum.reader, DREC_DICT_NAME, touch_text, &sum);
-	drec_reader_open_spans(sum.reader, infos, 512);
+	check_open(header, infos, drec_reader_open_spans(sum.reader, infos, OPEN_MAX));
 	uint64_t lost[DREC_LOSS_LIMIT], overwritten;
 	drec_reader_losses(sum.reader, lost, &overwritten);
 	drec_pin_from(sum.reader, test_random_below(5000), &from);
