@@ -68,6 +68,26 @@ START_TEST(one_incident_a_stall)
 }
 END_TEST
 
+/* The same step told again, its begin converted by newer anchors. */
+START_TEST(a_begin_that_moves_is_the_same_step)
+{
+	steps(30, S);
+	int64_t begin_ns = watch.now_ns;
+	for (int i = 0; i < 200; i++) {
+		triggers_engine_open(watch.engine, step, begin_ns + i % 7 - 3, 30, NULL);
+		watch_ticks(&watch, 50 * MS);
+	}
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_uint_eq(watch.over, 0);
+	struct triggers_sample sample = {
+		.start_ns = begin_ns + 2, .duration_ns = watch.now_ns - begin_ns, .step = 30, .sample = -1};
+	triggers_engine_observe(watch.engine, step, &sample);
+	ck_assert_uint_eq(watch.over, 1);
+	ck_assert_int_ge(watch.last_over.until_ns, watch.last_passed.detected_ns);
+	ck_assert_uint_eq(watch.passed, 1);
+}
+END_TEST
+
 START_TEST(suspicion_begins_early_and_ends)
 {
 	steps(30, S);
@@ -248,6 +268,7 @@ int main(void)
 	add(suite, "steps inside a phase", steps_inside_a_phase_are_judged);
 	add(suite, "a phase inside a step inside a phase", a_phase_inside_a_step_inside_a_phase);
 	add(suite, "one incident, over when the step ends", one_incident_a_stall);
+	add(suite, "a begin that moves", a_begin_that_moves_is_the_same_step);
 	add(suite, "suspicion", suspicion_begins_early_and_ends);
 	add(suite, "short steps", hiccups_of_short_steps_are_none);
 	add(suite, "first steps", first_steps_have_a_ceiling_only);

@@ -19,6 +19,9 @@ enum { PHASE_WARM = 4, GRACE_STEPS = 3, STEP_KNOWN_FROM = 3 };
 
 /* A tick earlier than the last one by more than this is a clock step. */
 #define CLOCK_STEP_NS INT64_C(1000000000)
+/* How far apart the begin of one step, or of an opening without a number, may be told. */
+#define SAME_STEP_NS    INT64_C(1000000)
+#define SAME_OPENING_NS INT64_C(100000)
 
 static int64_t limited(int64_t ns)
 {
@@ -269,6 +272,8 @@ void triggers_engine_over(struct triggers_engine *engine, const struct triggers_
 			  int64_t now_ns)
 {
 	struct triggers_firing over = *firing;
+	if (now_ns < firing->t0_ns)
+		now_ns = firing->t0_ns;
 	over.until_ns = now_ns;
 	over.ongoing = 0;
 	if (engine->listener.progress)
@@ -403,6 +408,18 @@ static void close_current(struct triggers_engine *engine, struct triggers_series
 	parent->open = TRIGGERS_SERIES_NONE;
 }
 
+/*
+ * What is open is told again and again, and its begin is converted from ticks anew each time: by newer anchors it
+ * moves by some ns. Taken for another step it would end a stall that goes on.
+ */
+static int same_opening(const struct triggers_series *series, int64_t start_ns, int64_t step)
+{
+	int64_t apart_ns = start_ns > series->open_ns ? start_ns - series->open_ns : series->open_ns - start_ns;
+	if (step != series->open_step)
+		return 0;
+	return apart_ns <= (step >= 0 ? SAME_STEP_NS : SAME_OPENING_NS);
+}
+
 void triggers_engine_open(struct triggers_engine *engine, uint32_t id, int64_t start_ns, int64_t step,
 			  const char *phase)
 {
@@ -411,7 +428,7 @@ void triggers_engine_open(struct triggers_engine *engine, uint32_t id, int64_t s
 		return;
 	start_ns = limited(start_ns);
 	struct triggers_series *series = route(engine, parent, phase);
-	if (parent->open == series->id && series->open_ns == start_ns)
+	if (parent->open == series->id && same_opening(series, start_ns, step))
 		return;
 	close_current(engine, parent, start_ns, 0);
 	series->is_open = 1;
