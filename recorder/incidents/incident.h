@@ -232,6 +232,19 @@ void incident_look(struct incident *incident, unsigned ring, struct drec_reader 
 
 /* coverage.c: reads the raw files back: members, losses, gaps, verdicts. */
 int incident_cover(struct incident *incident, int raw_fd);
+/* The innermost plain span of a ring when the incident was pinned, preferably of the thread that has a step open;
+ * NULL if none was. */
+const struct incident_open *incident_innermost(const struct incident *incident, uint32_t ring);
+
+/* Which ranks the others wait for: see apart.c. */
+struct incident_apart {
+	uint32_t ring;          /* the first that stands apart */
+	unsigned n_apart;       /* how many do */
+	unsigned n_waiting;     /* how many are alike */
+	const char *waiting_in; /* what those are inside of */
+};
+bool incident_apart(const struct incident *incident, struct incident_apart *ret_apart);
+
 /* One sentence about device events, the same everywhere. */
 void incident_device_sentence(const struct incident *incident, char *ret_text, size_t room);
 /* Clock steps and the error bound from the anchors. */

@@ -55,47 +55,28 @@ static void clock_time(char *ret_text, size_t room, int64_t unix_ns)
 	snprintf(ret_text, room, "%.12s UTC", utc + strcspn(utc, "T") + 1);
 }
 
-static void who(const struct incident *incident, char *ret_text, size_t room)
+static uint32_t first_ring(const struct incident *incident)
 {
-	const struct triggers_firing *first = incident_first(incident);
-
-	if (first->rank != UINT32_MAX) {
-		snprintf(ret_text, room, "Rank %u", first->rank);
-		return;
-	}
-	for (unsigned i = 0; i < incident->n_rings; i++) {
-		if (incident->rings[i].source == first->source && incident->rings[i].pid) {
-			snprintf(ret_text, room, "Process %" PRIu64, incident->rings[i].pid);
-			return;
-		}
-	}
-	snprintf(ret_text, room, "A process");
+	for (uint32_t i = 0; i < incident->n_rings; i++)
+		if (incident->rings[i].source == incident_first(incident)->source)
+			return i;
+	return UINT32_MAX;
 }
 
-/* The innermost plain span of the firing's ring, preferably of the thread that has a step open. */
-static const struct incident_open *inside_of(const struct incident *incident)
+/* `ring` UINT32_MAX: a firing of none. */
+static void who(uint32_t rank, const struct incident *incident, uint32_t ring, char *ret_text, size_t room)
 {
-	const struct triggers_firing *first = incident_first(incident);
-	const struct incident_open *best = NULL;
-	uint32_t step_tid = 0;
+	if (rank != UINT32_MAX)
+		snprintf(ret_text, room, "Rank %u", rank);
+	else if (ring != UINT32_MAX && incident->rings[ring].pid)
+		snprintf(ret_text, room, "Process %" PRIu64, incident->rings[ring].pid);
+	else
+		snprintf(ret_text, room, "A process");
+}
 
-	for (unsigned i = 0; i < incident->n_open; i++) {
-		const struct incident_open *open = &incident->open[i];
-
-		if (incident->rings[open->ring].source == first->source && open->step >= 0)
-			step_tid = open->tid;
-	}
-	for (unsigned i = 0; i < incident->n_open; i++) {
-		const struct incident_open *open = &incident->open[i];
-		bool same = best && open->tid == best->tid;
-
-		if (incident->rings[open->ring].source != first->source || open->mark)
-			continue;
-		if (!best || (same && open->depth > best->depth) ||
-		    (!same && open->tid == step_tid && best->tid != step_tid))
-			best = open;
-	}
-	return best;
+static void who_first(const struct incident *incident, char *ret_text, size_t room)
+{
+	who(incident_first(incident)->rank, incident, first_ring(incident), ret_text, room);
 }
 
 static void place(const struct triggers_firing *first, char *ret_text, size_t room)
@@ -111,18 +92,28 @@ static void place(const struct triggers_firing *first, char *ret_text, size_t ro
 static void stall_sentence(const struct incident *incident, char *ret_text, size_t room)
 {
 	const struct triggers_firing *first = incident_first(incident);
-	const struct incident_open *open = inside_of(incident);
+	struct incident_apart apart = {.ring = first_ring(incident)};
 	char name[64], where[96], inside[INCIDENT_TEXT_MAX + 8] = "", silent[32];
+	char waiting[INCIDENT_TEXT_MAX + 96] = "";
 	int64_t last = first->detected_ns;
 
-	who(incident, name, sizeof(name));
+	if (incident_apart(incident, &apart)) {
+		who(incident->rings[apart.ring].rank, incident, apart.ring, name, sizeof(name));
+		snprintf(waiting, sizeof(waiting), "; %u rank%s in \"%s\"", apart.n_waiting,
+			 apart.n_waiting == 1 ? " waits" : "s wait", apart.waiting_in);
+		if (apart.n_apart > 1)
+			snprintf(name + strlen(name), sizeof(name) - strlen(name), " and %u more", apart.n_apart - 1);
+	} else {
+		who_first(incident, name, sizeof(name));
+	}
+	const struct incident_open *open = incident_innermost(incident, apart.ring);
 	place(first, where, sizeof(where));
 	if (open)
 		snprintf(inside, sizeof(inside), " in \"%s\"", open->name);
 	if (incident->resolved_ns)
 		last = incident->resolved_ns;
 	duration(silent, sizeof(silent), (double)(last - first->t0_ns));
-	snprintf(ret_text, room, "%s stopped%s %s; %s %s.", name, inside, where,
+	snprintf(ret_text, room, "%s stopped%s %s%s; %s %s.", name, inside, where, waiting,
 		 incident->resolved_ns ? WENT_ON : NOT_MOVED, silent);
 }
 
@@ -141,7 +132,7 @@ static void spike_sentence(const struct incident *incident, char *ret_text, size
 	const struct triggers_firing *first = incident_first(incident);
 	char name[64], where[96], took[32], usual[32];
 
-	who(incident, name, sizeof(name));
+	who_first(incident, name, sizeof(name));
 	place(first, where, sizeof(where));
 	duration(took, sizeof(took), first->value);
 	duration(usual, sizeof(usual), first->expected);
@@ -149,13 +140,33 @@ static void spike_sentence(const struct incident *incident, char *ret_text, size
 		 first->series[0] ? first->series : "step", where, first->ratio, usual);
 }
 
+/* With `run -- CMD` it is the command that failed; its ranks may have closed their rings in good order. */
+static void command_sentence(const struct incident *incident, char *ret_text, size_t room)
+{
+	const struct triggers_firing *first = incident_first(incident);
+	const struct incident_open *open = incident_innermost(incident, first_ring(incident));
+	char name[64], where[96], inside[INCIDENT_TEXT_MAX + 96] = "";
+
+	place(first, where, sizeof(where));
+	if (open) {
+		who_first(incident, name, sizeof(name));
+		snprintf(inside, sizeof(inside), "; %s was in \"%s\"", name, open->name);
+	}
+	snprintf(ret_text, room, "T%.*s %s%s.", (int)strcspn(first->evidence + 1, ";"), first->evidence + 1, where,
+		 inside);
+}
+
 static void crash_sentence(const struct incident *incident, char *ret_text, size_t room)
 {
 	const struct triggers_firing *first = incident_first(incident);
-	const struct incident_open *open = inside_of(incident);
+	const struct incident_open *open = incident_innermost(incident, first_ring(incident));
 	char name[64], where[96], inside[INCIDENT_TEXT_MAX + 8] = "", more[64] = "";
 
-	who(incident, name, sizeof(name));
+	if (!strncmp(first->evidence, "the command ", 12)) {
+		command_sentence(incident, ret_text, room);
+		return;
+	}
+	who_first(incident, name, sizeof(name));
 	place(first, where, sizeof(where));
 	if (open)
 		snprintf(inside, sizeof(inside), " in \"%s\"", open->name);
@@ -170,7 +181,7 @@ static void other_sentence(const struct incident *incident, char *ret_text, size
 	const struct triggers_firing *first = incident_first(incident);
 	char name[64], where[96];
 
-	who(incident, name, sizeof(name));
+	who_first(incident, name, sizeof(name));
 	place(first, where, sizeof(where));
 	if (!strcmp(first->trigger, "manual"))
 		snprintf(ret_text, room, "Asked for %s%s%s.", where, first->evidence[0] ? ": " : "",
