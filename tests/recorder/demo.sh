@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # driverec demo in a folder of its own, then its incidents through replay: the same trigger at the same t0.
 set -eu
+if ! command -v python3 >/dev/null; then
+	echo "skipped: no python3"
+	exit 77
+fi
 driverec=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -27,9 +31,9 @@ for incident in incidents:
                              stdout=subprocess.PIPE, check=True).stdout.decode()
         firings = [json.loads(line) for line in out.splitlines()]
         firings = [f for f in firings if f.get("gate") == "passed"]
-        assert len(firings) == 1, (incident["trigger"], what, firings)
-        apart = int(firings[0]["t0_ns"]) - int(incident["t0_ns"])
-        print(incident["trigger"], what.rpartition("/")[2], "replayed", apart, "ns apart")
-        assert firings[0]["trigger"] == incident["trigger"], firings
-        assert abs(apart) < 100000, apart
+        # A busy machine has spikes of its own besides: what is asked for is this one, once.
+        mine = [f for f in firings if f["trigger"] == incident["trigger"]
+                and abs(int(f["t0_ns"]) - int(incident["t0_ns"])) < 100000]
+        assert len(mine) == 1, (incident["trigger"], incident["t0_ns"], what, firings)
+        print(incident["trigger"], what.rpartition("/")[2], "replayed, and", len(firings) - 1, "others")
 END
