@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "standard_fds.h"
 #include "suggest.h"
 #include "version.h"
 
@@ -138,5 +139,6 @@ static int dispatch(int argc, char **argv)
 
 int command_main(int argc, char **argv)
 {
+	standard_fds_fill();
 	return flush(dispatch(argc, argv));
 }

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "standard_fds.h"
+
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 static sigset_t mask_before;
@@ -81,6 +83,7 @@ int launch_become(const char *who, char *const *argv)
 {
 	if (blocked)
 		sigprocmask(SIG_SETMASK, &mask_before, NULL);
+	standard_fds_restore();
 	execvp(argv[0], argv);
 	int error = errno;
 	fprintf(stderr, "%s: %s: %s\n", who, argv[0], strerror(error));
@@ -92,6 +95,7 @@ static _Noreturn void become(char *const *argv, int report_fd)
 {
 	if (blocked)
 		sigprocmask(SIG_SETMASK, &mask_before, NULL);
+	standard_fds_restore();
 	execvp(argv[0], argv);
 	int error = errno;
 	ssize_t wrote = write(report_fd, &error, sizeof(error));
