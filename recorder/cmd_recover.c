@@ -12,7 +12,9 @@
 
 #include "command.h"
 #include "incidents/incidents.h"
+#include "ns.h"
 #include "output.h"
+#include "plain_text.h"
 #include "store_option.h"
 
 enum { OPEN_MAX = 256 };
@@ -60,6 +62,7 @@ static void look_inside(struct dead_ring *dead)
 	for (int i = 0; i < n && i < OPEN_MAX; i++) {
 		int64_t start_ns = drec_reader_unix_ns(dead->reader, open[i].start);
 		const char *text = "";
+		char name[100];
 		uint32_t bytes = 0;
 		unsigned kind;
 
@@ -69,8 +72,8 @@ static void look_inside(struct dead_ring *dead)
 			dead->step = (int64_t)open[i].step;
 			printf("  thread %u: in step %" PRIu64 "\n", open[i].tid, open[i].step);
 		} else if (drec_reader_text(dead->reader, open[i].name, &kind, &text, &bytes) == 0) {
-			printf("  thread %u: inside \"%.*s\"\n", open[i].tid,
-			       (int)(bytes < 100 ? bytes : 100), text);
+			plain_text(name, sizeof(name), text, bytes);
+			printf("  thread %u: inside \"%s\"\n", open[i].tid, name);
 		}
 	}
 }
@@ -79,16 +82,17 @@ static int read_ring(struct dead_ring *dead)
 {
 	const struct drec_header *header = drec_reader_header(dead->reader);
 	struct drec_poll_stats stats = {0};
-	char count[OUTPUT_TEXT_MAX], lost[OUTPUT_TEXT_MAX];
+	char count[OUTPUT_TEXT_MAX], lost[OUTPUT_TEXT_MAX], job[DREC_TEXT_MAX];
 	int r;
 
 	dead->offset_ns = drec_reader_mono_to_unix_ns(dead->reader);
-	dead->born_ns = dead->last_ns = header->created_mono_ns + dead->offset_ns;
+	dead->born_ns = dead->last_ns = ns_add(header->created_mono_ns, dead->offset_ns);
 	r = drec_reader_poll(dead->reader, note_event, dead, 0, &stats);
 	if (r < 0)
 		return r;
-	printf("%s: job %.*s, %s events, %s overwritten\n", dead->ring.path, DREC_TEXT_MAX, header->job,
-	       output_count(count, dead->events), output_count(lost, stats.overwritten));
+	plain_text(job, sizeof(job), header->job, strlen(header->job));
+	printf("%s: job %s, %s events, %s overwritten\n", dead->ring.path, job, output_count(count, dead->events),
+	       output_count(lost, stats.overwritten));
 	look_inside(dead);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include "command.h"
 #include "incidents/manifest.h"
 #include "output.h"
+#include "plain_text.h"
 #include "store_option.h"
 
 struct show_options {
@@ -73,7 +74,7 @@ static void show_coverage(const cJSON *root)
 	{
 		json_text(class, "verdict", verdict, sizeof(verdict));
 		json_text(class, "why", why, sizeof(why));
-		snprintf(words, sizeof(words), "%s", class->string);
+		plain_text(words, sizeof(words), class->string, strlen(class->string));
 		for (char *at = words; *at; at++)
 			*at = *at == '_' ? ' ' : *at;
 		printf("  %-16s %-9s %s of %s, %" PRIu64 " events%s%s\n", words, verdict,
@@ -86,7 +87,7 @@ static void show_coverage(const cJSON *root)
 static void show_losses(const cJSON *root)
 {
 	const cJSON *loss, *note, *list = get(root, "losses");
-	char ring[160], reason[32], count[OUTPUT_TEXT_MAX], from[OUTPUT_TEXT_MAX], to[OUTPUT_TEXT_MAX];
+	char ring[160], reason[32], count[OUTPUT_TEXT_MAX], from[OUTPUT_TEXT_MAX], to[OUTPUT_TEXT_MAX], text[256];
 
 	printf("\nlosses%s\n", cJSON_GetArraySize(list) ? "" : "\n  none inside the window");
 	cJSON_ArrayForEach(loss, list)
@@ -100,8 +101,10 @@ static void show_losses(const cJSON *root)
 	}
 	cJSON_ArrayForEach(note, get(root, "notes"))
 	{
-		if (cJSON_IsString(note))
-			printf("  note: %s\n", note->valuestring);
+		if (!cJSON_IsString(note))
+			continue;
+		plain_text(text, sizeof(text), note->valuestring, strlen(note->valuestring));
+		printf("  note: %s\n", text);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include "daemon_inside.h"
 #include "log.h"
 #include "notify.h"
+#include "plain_text.h"
 #include "version.h"
 
 enum { TICK_MIN_MS = 50, TICK_MAX_MS = 250 };
@@ -44,7 +45,7 @@ static void on_trigger_mark(struct daemon *daemon, const struct producer *produc
 	cJSON *text = cJSON_ParseWithLength(event->args, event->args_bytes);
 	if (drec_reader_event_time(producer->reader, event, &start_ns, &end_ns) == 0) {
 		const char *given = cJSON_GetStringValue(text);
-		snprintf(reason, sizeof(reason), "%s", given ? given : "");
+		plain_text(reason, sizeof(reason), given ? given : "", given ? strlen(given) : 0);
 		triggers_engine_manual(daemon->engine, producer->source, producer->rank, start_ns,
 				       clock_record_ns(&daemon->clock), reason);
 	}

@@ -11,6 +11,8 @@
 
 #include "daemon_inside.h"
 #include "log.h"
+#include "ns.h"
+#include "plain_text.h"
 #include "trigger_settings.h"
 
 enum { TOLD_MAX = 512 };
@@ -101,20 +103,19 @@ static bool describe_hang(const struct daemon *daemon, const struct producer *pr
 {
 	const struct drec_open_info *open = producer_innermost(producer);
 	struct drec_track_info track = {0};
-	char name[TRIGGERS_NAME_MAX] = "";
+	char name[TRIGGERS_NAME_MAX] = "", thread[41] = "";
 	if (!open || !producer->intake)
 		return false;
 	intake_name(producer->intake, open->name, name, sizeof(name));
 	int64_t end_ns = producer->life == PRODUCER_ALIVE ? clock_record_ns(&daemon->clock)
 							   : producer->last_event_ns;
-	int64_t for_ns = end_ns - drec_reader_unix_ns(producer->reader, open->start);
+	int64_t for_ns = ns_sub(end_ns, drec_reader_unix_ns(producer->reader, open->start));
 	if (for_ns < 0)
 		for_ns = 0;
-	if (drec_reader_track(producer->reader, open->thread_track, &track) < 0)
-		track.name_bytes = 0;
-	snprintf(out, room, "inside \"%s\" for %lld.%lld s (thread %.*s)", name, (long long)(for_ns / 1000000000),
-		 (long long)(for_ns / 100000000 % 10), track.name_bytes < 40 ? (int)track.name_bytes : 40,
-		 track.name_bytes ? track.name : "");
+	if (drec_reader_track(producer->reader, open->thread_track, &track) == 0)
+		plain_text(thread, sizeof(thread), track.name, track.name_bytes);
+	snprintf(out, room, "inside \"%s\" for %lld.%lld s (thread %s)", name, (long long)(for_ns / 1000000000),
+		 (long long)(for_ns / 100000000 % 10), thread);
 	return true;
 }
 
@@ -133,6 +134,7 @@ static void enrich(const struct daemon *daemon, struct triggers_firing *firing)
 	const size_t most = TRIGGERS_TEXT_MAX - sizeof(hang) - 4;
 	snprintf(firing->evidence, sizeof(firing->evidence), "%.*s; %s", (int)(length < most ? length : most), was,
 		 hang);
+	plain_text(firing->evidence, sizeof(firing->evidence), firing->evidence, strlen(firing->evidence));
 }
 
 /* From record time to the time of incidents. */
@@ -299,6 +301,7 @@ void daemon_watch_crash(struct daemon *daemon, struct producer *producer, const 
 	snprintf(text, sizeof(text), "%.110s%s%s", evidence, hung ? "; " : "", hung ? hang : "");
 	int64_t now_ns = clock_record_ns(&daemon->clock);
 	int64_t last_ns = producer->last_event_ns > 0 ? producer->last_event_ns : now_ns;
+	plain_text(text, sizeof(text), text, strlen(text));
 	triggers_engine_crash(daemon->engine, producer->source, producer->rank, last_ns, now_ns, text);
 	daemon_watch_act(daemon);
 }
@@ -315,7 +318,9 @@ int daemon_trigger(struct daemon *daemon, int64_t last_ns, const char *reason, c
 	daemon->manual_last_ns = last_ns;
 	daemon->manual_id[0] = 0;
 	daemon->manual_gate = TRIGGERS_GATE_LIMIT;
-	triggers_engine_manual(daemon->engine, source, rank, now_ns, now_ns, reason);
+	char said[TRIGGERS_TEXT_MAX];
+	plain_text(said, sizeof(said), reason, strlen(reason));
+	triggers_engine_manual(daemon->engine, source, rank, now_ns, now_ns, said);
 	daemon_watch_act(daemon);
 	daemon->manual_last_ns = 0;
 	if (!daemon->manual_id[0]) {

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plain_text.h"
+
 enum { LINE_MAX_BYTES = 2048, KINDS_MAX = 128, TEXT_MAX = 1024 };
 #define MINUTE_NS 60000000000
 
@@ -55,12 +57,20 @@ static int64_t now(void)
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+/* As many of `room` bytes of a longer text as do not cut a character. */
+static size_t whole_characters(const char *text, size_t room)
+{
+	while (room > 0 && ((unsigned char)text[room] & 0xc0) == 0x80)
+		room--;
+	return room;
+}
+
 /* One byte stays for the newline. */
 static void put(struct line *line, const char *text, size_t bytes)
 {
 	size_t room = sizeof(line->text) - 1 - line->length;
 	if (bytes > room)
-		bytes = room;
+		bytes = whole_characters(text, room);
 	memcpy(line->text + line->length, text, bytes);
 	line->length += bytes;
 }
@@ -73,18 +83,19 @@ static void put_text(struct line *line, const char *text)
 static void put_quoted(struct line *line, const char *text)
 {
 	put(line, "\"", 1);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	for (size_t left = strlen(text), length; left; text += length, left -= length) {
 		char escape[8];
-		if (c == '"' || c == '\\')
-			snprintf(escape, sizeof(escape), "\\%c", c);
-		else if (c == '\n')
+		length = plain_text_character(text, left);
+		if (*text == '"' || *text == '\\')
+			snprintf(escape, sizeof(escape), "\\%c", *text);
+		else if (*text == '\n')
 			snprintf(escape, sizeof(escape), "\\n");
-		else if (c < 0x20 || c == 0x7f)
-			snprintf(escape, sizeof(escape), "\\x%02x", c);
+		else if (length == 0)
+			snprintf(escape, sizeof(escape), "\\x%02x", (unsigned char)*text);
 		else
-			snprintf(escape, sizeof(escape), "%c", c);
+			snprintf(escape, sizeof(escape), "%.*s", (int)length, text);
 		put_text(line, escape);
+		length = length ? length : 1;
 	}
 	put(line, "\"", 1);
 }

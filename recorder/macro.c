@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "plain_text.h"
+
 /* The finest width in which [a, b] has few enough bins. */
 static int64_t choose_width(const struct reducer_tiers_options *options, int64_t length_ns)
 {
@@ -21,31 +23,19 @@ static const char *kind_name(enum reducer_row_kind kind)
 	return kind == REDUCER_ROW_SPANS ? "spans" : kind == REDUCER_ROW_COUNTER ? "counter" : "instants";
 }
 
-/* Bytes of the UTF-8 character at `text`, 0 if there is none. Names are whatever a producer wrote. */
-static size_t character(const unsigned char *text, size_t left)
-{
-	size_t bytes = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3
-		       : text[0] >= 0xf0 && text[0] < 0xf5 ? 4 : 0;
-	if (bytes > left)
-		return 0;
-	for (size_t i = 1; i < bytes; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	return bytes;
-}
-
+/* Names are whatever a producer wrote. */
 static void print_text(FILE *out, const char *data, size_t bytes)
 {
 	const unsigned char *text = (const unsigned char *)data;
 	fputc('"', out);
 	for (size_t i = 0; i < bytes;) {
-		size_t length = character(text + i, bytes - i);
-		if (length == 0)
+		size_t length = plain_text_character(data + i, bytes - i);
+		if (text[i] < 0x20)
+			fprintf(out, "\\u%04x", text[i]);
+		else if (length == 0)
 			fputs("\\ufffd", out);
 		else if (text[i] == '"' || text[i] == '\\')
 			fprintf(out, "\\%c", text[i]);
-		else if (text[i] < 0x20)
-			fprintf(out, "\\u%04x", text[i]);
 		else
 			fwrite(text + i, 1, length, out);
 		i += length ? length : 1;

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "plain_text.h"
+
 enum { CELLS_MAX = 1 << 20 };
 #define SECOND_NS 1000000000
 
@@ -66,6 +68,7 @@ void output_table_cell(struct output_table *table, const char *format, ...)
 		table->error = -ENOMEM;
 		return;
 	}
+	plain_text(text, strlen(text) + 1, text, strlen(text));
 	table->cells[table->count++] = text;
 }
 
@@ -300,6 +303,7 @@ void output_json_text(cJSON *object, const char *name, const char *text)
 
 int output_json_print(cJSON *document, FILE *out)
 {
+	plain_text_json(document);
 	char *text = document ? cJSON_Print(document) : NULL;
 	int result = text ? 0 : -ENOMEM;
 	if (text && (fputs(text, out) < 0 || fputc('\n', out) < 0))

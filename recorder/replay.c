@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "output.h"
+#include "plain_text.h"
 #include "trigger_settings.h"
 
 int replay_decimal(const char *text, int scale, int64_t *ret_value)
@@ -49,6 +50,7 @@ int replay_decimal(const char *text, int scale, int64_t *ret_value)
 
 static void print_on_one_line(cJSON *json, FILE *out)
 {
+	plain_text_json(json);
 	char *text = cJSON_PrintUnformatted(json);
 	if (text)
 		fprintf(out, "%s\n", text);

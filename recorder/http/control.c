@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon_inside.h"
+#include "ns.h"
 #include "output.h"
 #include "units.h"
 #include "version.h"
@@ -52,7 +53,7 @@ static cJSON *open_json(const struct daemon *daemon, const struct producer *prod
 		output_json_count(item, "depth", open->depth);
 		if (open->mark == DREC_MARK_STEP_BEGIN)
 			output_json_count(item, "step", open->step);
-		output_json_ns(item, "for_ns", now_ns - drec_reader_unix_ns(producer->reader, open->start));
+		output_json_ns(item, "for_ns", ns_sub(now_ns, drec_reader_unix_ns(producer->reader, open->start)));
 		cJSON_AddItemToArray(list, item);
 	}
 	return list;

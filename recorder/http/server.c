@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "plain_text.h"
+
 enum { IDLE_SECONDS = 30, BACKLOG = 16 };
 
 struct http_server {
@@ -82,6 +84,7 @@ static void dispatch(struct http_server *server, struct http_request *request, s
 
 static enum MHD_Result send_answer(struct MHD_Connection *connection, const struct http_answer *answer)
 {
+	plain_text_json(answer->json);
 	char *text = answer->json ? cJSON_PrintUnformatted(answer->json) : NULL;
 	if (!text)
 		return MHD_NO;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "manifest.h"
+#include "plain_text.h"
 
 void json_add_ns(cJSON *object, const char *name, int64_t ns)
 {
@@ -92,7 +93,7 @@ void json_text(const cJSON *object, const char *name, char *ret_text, size_t roo
 {
 	const char *text = string_of(object, name);
 
-	snprintf(ret_text, room, "%s", text ? text : "");
+	plain_text(ret_text, room, text ? text : "", text ? strlen(text) : 0);
 }
 
 static int hex_digit(char c)

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 
 #include "files.h"
+#include "ns.h"
+#include "plain_text.h"
 
 static cJSON *window_json(int64_t a_ns, int64_t b_ns)
 {
@@ -143,7 +145,7 @@ static void add_open(const struct incident *incident, cJSON *root)
 		if (open->step >= 0)
 			json_add_ns(json, "step", open->step);
 		json_add_ns(json, "start_ns", open->start_ns);
-		json_add_ns(json, "open_for_ns", open->seen_ns - open->start_ns);
+		json_add_ns(json, "open_for_ns", ns_sub(open->seen_ns, open->start_ns));
 		cJSON_AddBoolToObject(json, "moving", open->moving);
 		cJSON_AddItemToArray(list, json);
 	}
@@ -333,8 +335,9 @@ static void add_head(const struct incident *incident, cJSON *root)
 }
 
 /* cJSON's text, in memory that free() frees whatever hooks cJSON has. */
-static int print(const cJSON *root, char **ret_text)
+static int print(cJSON *root, char **ret_text)
 {
+	plain_text_json(root);
 	char *text = cJSON_Print(root), *copy = text ? strdup(text) : NULL;
 
 	cJSON_free(text);
@@ -455,9 +458,9 @@ void incident_manifest_entry(const cJSON *json, struct incidents_entry *ret_entr
 	ret_entry->detected_ns = head.detected_ns;
 	ret_entry->resolved_ns = json_ns(json, "resolved_ns", 0);
 	if (ret_entry->resolved_ns)
-		ret_entry->lasted_ns = ret_entry->resolved_ns - head.t0_ns;
+		ret_entry->lasted_ns = ns_sub(ret_entry->resolved_ns, head.t0_ns);
 	else
-		ret_entry->lasted_ns = (head.ongoing ? head.detected_ns : first.until_ns) - head.t0_ns;
+		ret_entry->lasted_ns = ns_sub(head.ongoing ? head.detected_ns : first.until_ns, head.t0_ns);
 	ret_entry->step = head.step;
 	ret_entry->rank = head.rank;
 	ret_entry->ongoing = head.ongoing;

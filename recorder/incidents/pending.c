@@ -10,6 +10,7 @@
 
 #include "files.h"
 #include "manifest.h"
+#include "plain_text.h"
 #include "point.h"
 
 enum { RECORD_BYTES_MAX = 4 << 20 };
@@ -108,6 +109,7 @@ int incident_record(struct incident *incident, struct incidents_store *store)
 	int r = -ENOMEM;
 
 	record_name(name, incident->id_text);
+	plain_text_json(json);
 	text = cJSON_PrintUnformatted(json);
 	cJSON_Delete(json);
 	if (text)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "incident.h"
+#include "plain_text.h"
 
 /* Sound by itself: whatever was overwritten is below it, or it is not above STATE.evicted. 0 = not known. */
 static uint64_t order_from(const struct incidents_host *host, const struct incidents_ring *ring,
@@ -86,7 +87,7 @@ int incident_hold(struct incident *incident, const struct incidents_ring *ring, 
 
 	if (length > 5 && !strcmp(base + length - 5, ".ring"))
 		length -= 5;
-	snprintf(kept->name, sizeof(kept->name), "%.*s", (int)(length < 100 ? length : 100), base);
+	plain_text(kept->name, sizeof(kept->name), base, length < 100 ? length : 100);
 	memcpy(kept->ring_id, header->ring_id, sizeof(kept->ring_id));
 	snprintf(kept->job, sizeof(kept->job), "%.*s", DREC_TEXT_MAX - 1, header->job);
 	snprintf(kept->host, sizeof(kept->host), "%.*s", DREC_TEXT_MAX - 1, header->host);
@@ -111,7 +112,7 @@ static void copy_text(struct drec_reader *reader, uint32_t id, char *ret_text, s
 		snprintf(ret_text, room, id ? "name %u" : "", id);
 		return;
 	}
-	snprintf(ret_text, room, "%.*s", (int)(bytes < room ? bytes : room - 1), text);
+	plain_text(ret_text, room, text, bytes);
 }
 
 void incident_look(struct incident *incident, unsigned ring, struct drec_reader *reader, int64_t now_ns)
@@ -139,8 +140,7 @@ void incident_look(struct incident *incident, unsigned ring, struct drec_reader 
 		open->seen_ns = now_ns;
 		copy_text(reader, info[i].name, open->name, sizeof(open->name));
 		if (drec_reader_track(reader, info[i].thread_track, &track) == 0)
-			snprintf(open->thread, sizeof(open->thread), "%.*s",
-				 (int)(track.name_bytes < 100 ? track.name_bytes : 100), track.name);
+			plain_text(open->thread, sizeof(open->thread), track.name, track.name_bytes);
 	}
 }
 

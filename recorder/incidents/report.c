@@ -10,6 +10,8 @@
 
 #include "incident.h"
 #include "manifest.h"
+#include "ns.h"
+#include "plain_text.h"
 
 #define NOT_MOVED "it had not moved on when this was noticed after"
 #define WENT_ON   "it went on after"
@@ -112,7 +114,7 @@ static void stall_sentence(const struct incident *incident, char *ret_text, size
 		snprintf(inside, sizeof(inside), " in \"%s\"", open->name);
 	if (incident->resolved_ns)
 		last = incident->resolved_ns;
-	duration(silent, sizeof(silent), (double)(last - first->t0_ns));
+	duration(silent, sizeof(silent), (double)ns_sub(last, first->t0_ns));
 	snprintf(ret_text, room, "%s stopped%s %s%s; %s %s.", name, inside, where, waiting,
 		 incident->resolved_ns ? WENT_ON : NOT_MOVED, silent);
 }
@@ -203,6 +205,8 @@ void incident_sentence(const struct incident *incident, char *ret_text, size_t r
 		crash_sentence(incident, ret_text, room);
 	else
 		other_sentence(incident, ret_text, room);
+	/* What was cut may be cut inside a character. */
+	plain_text(ret_text, room, ret_text, strlen(ret_text));
 }
 
 static void write_evidence(const struct incident *incident, FILE *out)
@@ -230,7 +234,7 @@ static void write_open(const struct incident *incident, FILE *out)
 		const struct incident_open *open = &incident->open[i];
 		char since[32], begun[32];
 
-		duration(since, sizeof(since), (double)(open->seen_ns - open->start_ns));
+		duration(since, sizeof(since), (double)ns_sub(open->seen_ns, open->start_ns));
 		clock_time(begun, sizeof(begun), open->start_ns);
 		fprintf(out, "- %s, thread %u%s%s: ", incident->rings[open->ring].name, open->tid,
 			open->thread[0] ? " " : "", open->thread);
@@ -291,7 +295,7 @@ static void write_windows(const struct incident *incident, FILE *out)
 		clock_time(from, sizeof(from), incident->window[i].a_ns);
 		clock_time(to, sizeof(to), incident->window[i].b_ns);
 		duration(length, sizeof(length),
-			 (double)(incident->window[i].b_ns - incident->window[i].a_ns));
+			 (double)ns_sub(incident->window[i].b_ns, incident->window[i].a_ns));
 		fprintf(out, "- %s to %s (%s), around %s\n", from, to, length, i ? "detection" : "t0");
 	}
 	for (unsigned i = 0; i < incident->n_rings; i++) {

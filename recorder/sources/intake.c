@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plain_text.h"
+
 enum {
 	ROWS_FIRST = 256,
 	ROWS_MAX = 1 << 16, /* beyond, events of new rows are left out of the macro view */
@@ -119,7 +121,7 @@ void intake_name(struct intake *intake, uint32_t name, char *ret_text, size_t ro
 	ret_text[0] = 0;
 	if (name == 0 || text_of_name(intake, name, &text, &bytes) != 0)
 		return;
-	snprintf(ret_text, room, "%.*s", bytes < room ? (int)bytes : (int)room - 1, text);
+	plain_text(ret_text, room, text, bytes);
 }
 
 static struct reducer_text text_from(const char *data, size_t bytes)

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ns.h"
+#include "plain_text.h"
+
 enum {
 	KNOWN_FIRST = 1024,
 	TEXT_BUCKETS = 2 * SERIES_TEXTS_MAX,
@@ -232,11 +235,8 @@ static bool name_text(const struct series *series, const struct series_source *s
 		return false;
 	}
 	size_t before = strlen(prefix);
-	if (bytes > TRIGGERS_NAME_MAX - 1 - before)
-		bytes = TRIGGERS_NAME_MAX - 1 - before;
 	memcpy(ret_text, prefix, before);
-	memcpy(ret_text + before, text, bytes);
-	ret_text[before + bytes] = 0;
+	plain_text(ret_text + before, TRIGGERS_NAME_MAX - before, text, bytes);
 	return true;
 }
 
@@ -350,8 +350,8 @@ static void finish(struct series *series, const struct series_source *source, st
 	}
 	struct triggers_sample sample = {
 		.start_ns = event->start_ns,
-		.duration_ns = event->end_ns - event->start_ns,
-		.value = (double)(event->end_ns - event->start_ns),
+		.duration_ns = ns_sub(event->end_ns, event->start_ns),
+		.value = (double)(ns_sub(event->end_ns, event->start_ns)),
 		.step = step,
 		.phase = phase,
 		.sample = event->sample,
@@ -428,8 +428,8 @@ static void on_span(struct series *series, const struct series_source *source, c
 	}
 	struct triggers_sample sample = {
 		.start_ns = event->start_ns,
-		.duration_ns = event->end_ns - event->start_ns,
-		.value = (double)(event->end_ns - event->start_ns),
+		.duration_ns = ns_sub(event->end_ns, event->start_ns),
+		.value = (double)(ns_sub(event->end_ns, event->start_ns)),
 		.step = -1,
 		.sample = event->sample,
 	};
@@ -457,8 +457,8 @@ static void on_track(struct series *series, const struct series_source *source, 
 		known = known_add(series, source->source, event->track, 0);
 		if (!known || !source->track || source->track(source->context, event->track, &text, &bytes) < 0)
 			return;
-		int most = TRIGGERS_NAME_MAX - 7;
-		snprintf(name, sizeof(name), "track:%.*s", bytes < (size_t)most ? (int)bytes : most, text);
+		memcpy(name, "track:", 6);
+		plain_text(name + 6, sizeof(name) - 6, text, bytes);
 		if (alarms(series, name))
 			decide(series, known, source, TRIGGERS_TRACK, name);
 	}

@@ -56,6 +56,14 @@ START_TEST(form)
 }
 END_TEST
 
+START_TEST(hostile_names)
+{
+	log_info("ring.found", "\x1b[2J\x7f \xc2\x9b 31m \xff\xc0\x80 \xe2\x80\xae h\xc3\xbcgel");
+	ck_assert_str_eq(written(), "time=2026-11-30T07:01:04.123Z level=info kind=ring.found "
+				    "msg=\"\\x1b[2J\\x7f \\xc2\\x9b 31m \\xff\\xc0\\x80 \\xe2\\x80\\xae h\xc3\xbcgel\"\n");
+}
+END_TEST
+
 START_TEST(once_a_minute)
 {
 	log_warnx("ring.open", "first");
@@ -122,6 +130,7 @@ int main(void)
 	TCase *tcase = tcase_create("one logfmt line");
 	tcase_add_checked_fixture(tcase, setup, NULL);
 	tcase_add_test(tcase, form);
+	tcase_add_test(tcase, hostile_names);
 	tcase_add_test(tcase, long_lines);
 	suite_add_tcase(suite, tcase);
 	tcase = tcase_create("each kind once a minute");

@@ -26,7 +26,7 @@ static void make_sample(struct sample *sample)
 	assert_ok(incidents_store_open(path, true, &sample->store));
 	snprintf(firing->trigger, sizeof(firing->trigger), "stall");
 	snprintf(firing->series, sizeof(firing->series), "step");
-	snprintf(firing->evidence, sizeof(firing->evidence), "a \"quoted\"\nline");
+	snprintf(firing->evidence, sizeof(firing->evidence), "a \"quoted\" \\ line");
 	firing->severity = TRIGGERS_CRITICAL;
 	firing->rank = 3;
 	firing->step = 14190;
@@ -83,7 +83,7 @@ START_TEST(comes_back_as_it_was)
 	ck_assert_int_eq(entry.severity, TRIGGERS_CRITICAL);
 	ck_assert(entry.ongoing);
 	json_read_firing(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "firings"), 0), &firing);
-	ck_assert_str_eq(firing.evidence, "a \"quoted\"\nline");
+	ck_assert_str_eq(firing.evidence, "a \"quoted\" \\ line");
 	ck_assert_uint_eq(json_number(json, "revision", 0), 1);
 
 	/* Files are listed with their length and CRC32 as read back. */
