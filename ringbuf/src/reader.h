@@ -41,6 +41,7 @@ struct drec_reader {
 	struct drec_state state;   /* as last read */
 	struct drec_state polled;  /* as it was when the last poll began */
 	uint64_t epoch;            /* counts the readings of STATE */
+	int caught_up;             /* the last poll delivered all that there was */
 	unsigned quiet;            /* calls of drec_reader_changed() since the whole table was looked at */
 	struct drec_window window;
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHANGED_FULL_LOOK = 8, CHANGED_OPEN_MAX = 32 };
+enum { CHANGED_FULL_LOOK = 8, CHANGED_OPEN_MAX = 32, QUICK_SLOTS_MAX = 32 };
 
 /* --- cursors --- */
 
@@ -85,6 +85,7 @@ static struct ringread_cursor *add_cursor(struct drec_reader *reader, uint32_t s
 void drec_reader_rewind(struct drec_reader *reader)
 {
 	reader->n_cursors = 0;
+	reader->caught_up = 0;
 	memset(reader->commits, 0, reader->header.n_chunks * sizeof(*reader->commits));
 }
 
@@ -158,6 +159,50 @@ int ringread_reached(const struct ringread_item *seen, size_t n_seen, const stru
 			high = middle;
 	}
 	return low < n_seen && seen[low].slot == item->slot && seen[low].life == item->life;
+}
+
+/* The chunk that a slot has open, if it goes on where the cursor stands. 1 it does, 0 nothing new, -EAGAIN it does
+ * not: the whole table has to be looked at. */
+static int look_at_slot(struct drec_reader *reader, uint32_t slot, struct ringread_item *ret_item)
+{
+	struct drec_slot head;
+	struct drec_chunk chunk;
+	int r = ringread_bytes(reader->fd, reader->section[DREC_SEC_SLOTS]->offset + slot * sizeof(head), &head,
+			       offsetof(struct drec_slot, tid));
+	if (r < 0)
+		return r;
+	if (head.chunk >= reader->header.n_chunks)
+		return 0;
+	r = ringread_chunk(reader, head.chunk, &chunk);
+	if (r < 0)
+		return r;
+	if (chunk.commit == reader->commits[head.chunk])
+		return 0;
+	const struct ringread_cursor *cursor = find_cursor(reader, chunk.slot, chunk.life);
+	if (chunk.slot != slot || !cursor || !cursor->started || chunk.number != cursor->at.number)
+		return -EAGAIN;
+	reader->again[head.chunk] = chunk;
+	*ret_item = (struct ringread_item){chunk.slot, chunk.life, chunk.number, head.chunk};
+	return is_new(reader, &chunk);
+}
+
+/*
+ * While no chunk was closed since a poll that took everything, only the open ones can have grown: a few lines
+ * instead of the table twice, which is what an idle job costs. -EAGAIN: this is no such case.
+ */
+static long plan_open(struct drec_reader *reader, uint64_t tail_then)
+{
+	size_t count = 0;
+	if (!reader->caught_up || reader->state.tail != tail_then || reader->state.slots_used > QUICK_SLOTS_MAX ||
+	    reader->state.slots_used > reader->header.n_slots)
+		return -EAGAIN;
+	for (uint32_t slot = 0; slot < reader->state.slots_used; slot++) {
+		int r = look_at_slot(reader, slot, &reader->items[count]);
+		if (r < 0)
+			return r;
+		count += (size_t)r;
+	}
+	return (long)count;
 }
 
 /* Fills reader->items with the chunks to read, in order; returns their count or -errno. */
@@ -298,11 +343,15 @@ int drec_reader_poll(struct drec_reader *reader, drec_event_fn *fn, void *contex
 		r = ringread_anchors(reader);
 	if (r < 0)
 		return r;
+	long count = plan_open(reader, reader->polled.tail);
 	reader->polled = reader->state;
 	reader->quiet = 0;
-	long count = plan(reader);
+	reader->caught_up = 0;
+	if (count == -EAGAIN)
+		count = plan(reader);
 	for (long i = 0; r == 0 && i < count; i++)
 		r = deliver(reader, &reader->items[i], &run);
+	reader->caught_up = count >= 0 && r == 0 && run.stats.retried == 0;
 	if (stats)
 		add_stats(stats, &run.stats);
 	return count < 0 ? (int)count : r;

@@ -128,6 +128,26 @@ static int drop_ended(struct drec_reader *reader, uint32_t index, const struct d
 	return chunk == UINT32_MAX ? 0 : drop_ended_in(reader, chunk, slot, depth);
 }
 
+/*
+ * The same by the slot's open chunk alone, which spares reading the table; read after the stack, as that would be.
+ * Returns 1 if it settled the matter: a chunk just begun may lack the events of a pop.
+ */
+static int drop_ended_quick(struct drec_reader *reader, uint32_t index, const struct drec_slot *slot,
+			    uint32_t *depth)
+{
+	if (slot->chunk >= reader->header.n_chunks)
+		return 0;
+	struct drec_chunk *chunk = &reader->again[slot->chunk];
+	int r = ringread_chunk(reader, slot->chunk, chunk);
+	if (r < 0)
+		return r;
+	if (chunk->slot != index || chunk->life != (uint32_t)(slot->life_state >> 32) ||
+	    ringread_chunk_bytes(reader, chunk) < FEW_EVENTS_BYTES)
+		return 0;
+	r = drop_ended_in(reader, slot->chunk, slot, depth);
+	return r < 0 ? r : 1;
+}
+
 struct open_list {
 	struct drec_open_info *infos;
 	size_t room, count;
@@ -186,10 +206,13 @@ int drec_reader_open_spans(struct drec_reader *reader, struct drec_open_info *re
 		uint32_t depth = shown_depth(&slot);
 		if ((uint32_t)slot.life_state == 0 || depth == 0)
 			continue;
-		if (!table_read++) /* after the first stack, so that it shows what a pop of that stack follows */
-			r = ringread_chunks(reader, reader->again);
-		if (r == 0)
-			r = drop_ended(reader, i, &slot, &depth);
+		r = drop_ended_quick(reader, i, &slot, &depth);
+		if (r == 0) {
+			if (!table_read++) /* after the stack, so that it shows what a pop of that stack follows */
+				r = ringread_chunks(reader, reader->again);
+			if (r == 0)
+				r = drop_ended(reader, i, &slot, &depth);
+		}
 		if (r < 0)
 			return r;
 		list_slot(reader, &slot, i, depth, stable, &list);
