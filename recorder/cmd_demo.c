@@ -295,26 +295,38 @@ static bool names_span(const cJSON *manifest)
 	return listed && evidence && strstr(evidence, "inside \"" DEMO_STALL_SPAN "\"");
 }
 
-/* The first window of the job's ring. */
-static const char *window_file(const cJSON *manifest)
+enum { FILES_MAX = 64 };
+
+/* The files that the window of the job's ring is in. */
+static unsigned window_files(const struct demo *demo, const struct caught *caught, const cJSON *manifest,
+			     char *ret_path[FILES_MAX])
 {
-	const cJSON *ring = cJSON_GetArrayItem(cJSON_GetObjectItem(manifest, "rings"), 0);
-	const cJSON *window = cJSON_GetArrayItem(cJSON_GetObjectItem(ring, "windows"), 0);
-	return cJSON_GetStringValue(cJSON_GetObjectItem(window, "file"));
+	const cJSON *ring = cJSON_GetArrayItem(cJSON_GetObjectItem(manifest, "rings"), 0), *window;
+	unsigned count = 0;
+	cJSON_ArrayForEach(window, cJSON_GetObjectItem(ring, "windows"))
+	{
+		const char *file = cJSON_GetStringValue(cJSON_GetObjectItem(window, "file"));
+		if (file && file[0] && count < FILES_MAX &&
+		    asprintf(&ret_path[count], "%s/incidents/%s/%s", demo->options->folder, caught->entry.folder, file) > 0)
+			count++;
+	}
+	return count;
 }
 
 static void check_window(struct demo *demo, struct caught *caught, const cJSON *manifest)
 {
-	char path[INCIDENTS_PATH_MAX + INCIDENTS_FOLDER_MAX + 160];
-	const char *file = window_file(manifest);
-	if (!file) {
+	char *path[FILES_MAX];
+	unsigned count = window_files(demo, caught, manifest, path);
+	if (count == 0) {
 		say_why(caught, "it has no raw window");
 		return;
 	}
-	snprintf(path, sizeof(path), "%s/incidents/%s/%.120s", demo->options->folder, caught->entry.folder, file);
-	int result = demo_check_window(path, demo->record_path, caught->entry.t0_ns, &caught->check);
+	int result = demo_check_window((const char *const *)path, count, demo->record_path, caught->entry.t0_ns,
+				       &caught->check);
 	if (result < 0)
-		say_why(caught, "%.100s: %s", file, strerror(-result));
+		say_why(caught, "%.100s: %s", path[0], strerror(-result));
+	for (unsigned i = 0; i < count; i++)
+		free(path[i]);
 	caught->exact = result == 0 && caught->check.missing == 0 && caught->check.unknown == 0 &&
 			caught->check.kept > 0;
 	if (result == 0 && !caught->exact)

@@ -18,11 +18,12 @@
 #include "export_pids.h"
 #include "export_seen.h"
 #include "incidents/manifest.h"
+#include "ns.h"
 #include "output.h"
 #include "ring_file.h"
 #include "store_option.h"
 
-enum { SOURCES_MAX = 512, COPY_BYTES = 1 << 16 };
+enum { SOURCES_MAX = 2048, COPY_BYTES = 1 << 16 };
 
 struct export_options {
 	const char *store, *output;
@@ -42,6 +43,8 @@ struct sources {
 	char *path[SOURCES_MAX];
 	size_t count;
 	unsigned open_spans, captures;
+	struct reducer_drec_options within; /* the incident's windows */
+	unsigned windows;
 };
 
 struct export
@@ -77,6 +80,28 @@ static int add_source(struct sources *sources, const char *path)
 	return 0;
 }
 
+/* An incident's own windows, since a file of it may be for one of them and hold events of the other. */
+static void take_windows(const cJSON *root, struct sources *sources)
+{
+	const cJSON *window;
+
+	cJSON_ArrayForEach(window, cJSON_GetObjectItemCaseSensitive(root, "windows"))
+	{
+		const cJSON *asked = cJSON_GetObjectItemCaseSensitive(window, "asked");
+
+		if (sources->windows == 0) {
+			sources->within.a_ns = json_ns(asked, "a_ns", INT64_MIN);
+			sources->within.b_ns = json_ns(asked, "b_ns", INT64_MAX);
+			sources->within.has_window = 1;
+		} else if (sources->windows == 1) {
+			sources->within.second_a_ns = json_ns(asked, "a_ns", INT64_MIN);
+			sources->within.second_b_ns = json_ns(asked, "b_ns", INT64_MAX);
+			sources->within.has_second = 1;
+		}
+		sources->windows++;
+	}
+}
+
 /* The raw windows that the manifest lists. */
 static int incident_sources(struct incidents_store *store, const struct incidents_entry *entry,
 			    struct sources *sources)
@@ -90,6 +115,7 @@ static int incident_sources(struct incidents_store *store, const struct incident
 		return r;
 	sources->open_spans =
 		(unsigned)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(root, "open_spans"));
+	take_windows(root, sources);
 	cJSON_ArrayForEach(file, cJSON_GetObjectItemCaseSensitive(root, "files"))
 	{
 		json_text(file, "path", name, sizeof(name));
@@ -169,10 +195,10 @@ static int read_ring(struct export *export, size_t index, const char *path, stru
 		     const struct reducer_sink *sink)
 {
 	const struct drec_window *window = drec_reader_window(reader);
-	struct reducer_drec_options options = {0};
+	struct reducer_drec_options options = export->sources.within;
 	struct reducer_read_report report;
 
-	if (window) {
+	if (window && !options.has_window) {
 		options.has_window = 1;
 		options.a_ns = window->a_ns;
 		options.b_ns = window->b_ns;
@@ -407,8 +433,8 @@ static int snapshot_ring(struct drec_reader *reader, int fd)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	request.a_ns = header->created_mono_ns + offset;
-	request.t0_ns = request.b_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + offset;
+	request.a_ns = ns_add(header->created_mono_ns, offset);
+	request.t0_ns = request.b_ns = ns_add((int64_t)now.tv_sec * 1000000000 + now.tv_nsec, offset);
 	return drec_snapshot_write(reader, fd, &request, &result);
 }
 

@@ -117,6 +117,7 @@ static int on_event(void *context, const struct drec_event *event, const struct 
 	return 0;
 }
 
+/* The first file says from when to when. */
 static int read_window(const char *path, int64_t t0_ns, struct list *list, uint64_t *ret_a, uint64_t *ret_t0)
 {
 	struct drec_reader *reader;
@@ -130,8 +131,8 @@ static int read_window(const char *path, int64_t t0_ns, struct list *list, uint6
 		struct window window = {
 			.reader = reader,
 			.list = list,
-			.a_ticks = kept->a_ticks,
-			.t0_ticks = drec_reader_ticks(reader, t0_ns - kept->mono_to_unix_ns),
+			.a_ticks = *ret_a ? *ret_a : kept->a_ticks,
+			.t0_ticks = *ret_t0 ? *ret_t0 : drec_reader_ticks(reader, t0_ns - kept->mono_to_unix_ns),
 		};
 		*ret_a = window.a_ticks;
 		*ret_t0 = window.t0_ticks;
@@ -185,13 +186,14 @@ static void compare(const struct list *kept, const struct list *written, uint64_
 	check->kept = kept->count;
 }
 
-int demo_check_window(const char *drec_path, const char *record_path, int64_t t0_ns, struct demo_check *ret_check)
+int demo_check_window(const char *const *drec_paths, unsigned count, const char *record_path, int64_t t0_ns,
+		      struct demo_check *ret_check)
 {
 	struct list kept = {0}, written = {0};
 	uint64_t a = 0, t0 = 0;
 	int result = read_record(record_path, &written);
-	if (result == 0)
-		result = read_window(drec_path, t0_ns, &kept, &a, &t0);
+	for (unsigned i = 0; result == 0 && i < count; i++)
+		result = read_window(drec_paths[i], t0_ns, &kept, &a, &t0);
 	if (result == 0) {
 		struct demo_check check = {0};
 		if (kept.count > 0)

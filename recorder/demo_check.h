@@ -19,7 +19,8 @@ struct demo_check {
 	char example[160];/* of the first difference */
 };
 
-/* 0 if both could be read, whatever they say; else -errno. */
-int demo_check_window(const char *drec_path, const char *record_path, int64_t t0_ns, struct demo_check *ret_check);
+/* `drec_paths`: the files of one ring, first to last. 0 if all could be read, whatever they say; else -errno. */
+int demo_check_window(const char *const *drec_paths, unsigned count, const char *record_path, int64_t t0_ns,
+		      struct demo_check *ret_check);
 
 #endif

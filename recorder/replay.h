@@ -18,7 +18,7 @@
 
 struct config;
 
-enum { REPLAY_RINGS_MAX = 64 }; /* files of one run */
+enum { REPLAY_RINGS_MAX = 512 }; /* files of one run */
 
 struct replay_settings {
 	const struct config *config; /* triggers, gates and series as configured; NULL = the defaults */

@@ -16,6 +16,7 @@
 #include <driverec/reader.h>
 
 #include "config.h"
+#include "ns.h"
 #include "replay.h"
 #include "sources/series.h"
 
@@ -28,8 +29,8 @@ struct moment {
 	uint64_t id; /* or the bits of a counter's value */
 	uint32_t track, name, text_at;
 	uint32_t order;
-	uint16_t text_bytes, mark;
-	uint8_t kind, file;
+	uint16_t text_bytes, mark, file;
+	uint8_t kind;
 };
 
 struct file {
@@ -63,7 +64,7 @@ static struct moment *append(struct rings *rings)
 		rings->room = room;
 	}
 	struct moment *moment = &rings->moment[rings->count];
-	*moment = (struct moment){.order = (uint32_t)rings->count++, .file = (uint8_t)(rings->n_files - 1)};
+	*moment = (struct moment){.order = (uint32_t)rings->count++, .file = (uint16_t)(rings->n_files - 1)};
 	return moment;
 }
 
@@ -237,7 +238,8 @@ static void feed(struct rings *rings)
 {
 	struct replay *replay = rings->replay;
 	int64_t end_ns = INT64_MIN, sample = 0;
-	qsort(rings->moment, rings->count, sizeof(*rings->moment), by_time);
+	if (rings->count)
+		qsort(rings->moment, rings->count, sizeof(*rings->moment), by_time);
 	for (size_t i = 0; i < rings->count; i++) {
 		const struct moment *moment = &rings->moment[i];
 		replay_advance(replay, moment->at_ns);
@@ -256,7 +258,7 @@ static void feed(struct rings *rings)
 		return;
 	replay_advance(replay, end_ns);
 	replay->samples += series_counters(rings->series)->samples;
-	replay->job_ns += end_ns - rings->moment[0].at_ns;
+	replay->job_ns = ns_add(replay->job_ns, ns_sub(end_ns, rings->moment[0].at_ns));
 }
 
 /* A window is often too short to learn from: then silence means nothing. */

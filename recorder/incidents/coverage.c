@@ -147,7 +147,6 @@ static int note_loss(struct walk *walk, const struct drec_event *event)
 static int walk_event(void *context, const struct drec_event *event, const struct drec_place *place)
 {
 	struct walk *walk = context;
-	int64_t a_ns = walk->raw->window.a_ns, b_ns = walk->raw->window.b_ns;
 	enum incident_class class;
 	int64_t start_ns, end_ns;
 	int r;
@@ -159,7 +158,8 @@ static int walk_event(void *context, const struct drec_event *event, const struc
 	if (class < INCIDENT_CLASSES)
 		walk->seen[class] = true;
 	r = drec_reader_event_time(walk->reader, event, &start_ns, &end_ns);
-	if (r == 0 && (start_ns > b_ns || end_ns < a_ns))
+	/* A part may hold events of the other window, too. */
+	if (r == 0 && !in_windows(walk->incident, start_ns, end_ns))
 		return 0;
 	walk->raw->events++;
 	if (class == INCIDENT_CLASSES)
@@ -203,24 +203,30 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 	return value < low ? low : value > high ? high : value;
 }
 
-/* What one file leaves uncovered of the window it is for. */
-static void file_gaps(const struct incident_raw *raw, struct incident_coverage *coverage)
+/* What one file leaves uncovered of the window it is for; up to `have_ns` the parts before it have it. */
+static void file_gaps(const struct incident_raw *raw, int64_t have_ns, struct incident_coverage *coverage)
 {
 	const struct drec_window *window = &raw->window;
-	const char *why = window->complete ? "" : reason_words(window->reason);
-	int64_t from = clamp(window->covered_a_ns, window->a_ns, window->b_ns);
+	const char *why = window->complete        ? ""
+			  : raw->error == -ENOENT ? "a ring was gone"
+			  : raw->error < 0        ? strerror(-raw->error)
+						  : reason_words(window->reason);
+	int64_t a_ns = clamp(have_ns, window->a_ns, window->b_ns);
+	int64_t from = clamp(window->covered_a_ns, a_ns, window->b_ns);
 	int64_t to = clamp(window->covered_b_ns, from, window->b_ns);
 
 	if (raw->error < 0) {
-		add_gap(coverage, window->a_ns, window->b_ns, strerror(-raw->error));
-		partial(coverage, strerror(-raw->error));
+		add_gap(coverage, a_ns, window->b_ns, why);
+		partial(coverage, why);
 		return;
 	}
 	if (window->complete)
 		return;
 	partial(coverage, why);
-	add_gap(coverage, window->a_ns, from, why);
-	add_gap(coverage, to, window->b_ns, why);
+	add_gap(coverage, a_ns, from, why);
+	/* Where a part ends the next one goes on. */
+	if (!window->until)
+		add_gap(coverage, to, window->b_ns, why);
 }
 
 /* Every moment of each window must be asked of some file: what nobody asked for is not there either. */
@@ -255,8 +261,15 @@ static void ring_gaps(const struct incident *incident, unsigned index, struct in
 {
 	const struct incident_ring *ring = &incident->rings[index];
 
-	for (unsigned i = 0; i < ring->n_raw; i++)
-		file_gaps(&ring->raw[i], coverage);
+	int64_t have_ns = INT64_MIN;
+
+	for (unsigned i = 0; i < ring->n_raw; i++) {
+		const struct incident_raw *raw = &ring->raw[i];
+
+		file_gaps(raw, have_ns, coverage);
+		if (raw->error == 0 && raw->window.until)
+			have_ns = raw->window.covered_b_ns;
+	}
 	unasked(incident, ring, coverage);
 	for (unsigned i = 0; i < incident->n_losses; i++) {
 		const struct incident_loss *loss = &incident->loss[i];
@@ -431,11 +444,16 @@ static void judge(struct incident *incident, const bool (*brings)[INCIDENT_CLASS
 static void judge_all(struct incident *incident)
 {
 	struct incident_coverage all = {.verdict = INCIDENT_COMPLETE};
+	unsigned files = 0;
 
-	for (unsigned i = 0; i < incident->n_rings; i++)
+	for (unsigned i = 0; i < incident->n_rings; i++) {
 		ring_gaps(incident, i, &all);
+		files += incident->rings[i].n_raw;
+	}
 	if (incident->n_rings == 0)
 		partial(&all, incident->restarted ? "machine restarted" : "there was no ring");
+	else if (files == 0)
+		partial(&all, "no ring reaches into the window");
 	if (incident->restarted)
 		partial(&all, "machine restarted");
 	incident->verdict = all.verdict;

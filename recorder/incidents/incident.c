@@ -24,6 +24,7 @@ void incident_free(struct incident *incident)
 		if (incident->rings[i].fd >= 0)
 			close(incident->rings[i].fd);
 		free(incident->rings[i].path);
+		free(incident->rings[i].raw);
 	}
 	for (unsigned i = 0; i < incident->n_captures; i++)
 		free(incident->capture_path[i]);

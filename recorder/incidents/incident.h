@@ -48,8 +48,16 @@ struct incident_raw {
 	struct drec_window window;
 	uint64_t events; /* that belong to the window */
 	uint64_t bytes;
-	bool early; /* copied at once, for want of a pin */
+	bool early; /* copied before the window's end, for want of a pin */
 	int error;  /* -errno where it could not be written */
+};
+
+/* What of a ring was copied before the window's end; see parts.h. */
+struct incident_drained {
+	uint64_t next; /* the first order number that is not; 0 = nothing was */
+	uint64_t bytes;
+	unsigned n_parts;
+	bool stopped; /* no room, or no more than may be */
 };
 
 struct incident_ring {
@@ -66,8 +74,9 @@ struct incident_ring {
 	bool copied;     /* no pin could be had: copied at once */
 	char why_copied[64];
 	struct incident_pin pin[INCIDENT_WINDOWS_MAX];
-	struct incident_raw raw[INCIDENT_WINDOWS_MAX * 2];
-	unsigned n_raw;
+	struct incident_drained drained;
+	struct incident_raw *raw; /* in the order of the chain */
+	unsigned n_raw, raw_room;
 };
 
 struct incident_open {
@@ -259,8 +268,6 @@ int incident_report(const struct incident *incident, char **ret_text, size_t *re
 
 /* write.c: WRITE to RELEASED on a worker thread. 0 or -errno; re-entrant after a kill. */
 int incident_write(struct incident *incident, struct incidents_store *store);
-/* Copies at once what no pin keeps, into pending/<id>/. */
-int incident_copy_early(struct incident *incident, struct incidents_store *store, int64_t now_ns);
 /* pending.c: the record that makes an incident survive the daemon. */
 int incident_record(struct incident *incident, struct incidents_store *store);
 int incident_record_read(struct incidents_store *store, const char *name, struct incident **ret_incident);

@@ -49,6 +49,7 @@ struct incidents_ring {
 	int64_t watermark_ns; /* everything that ended before is in the ring; INT64_MAX once the producer is
 				 dead */
 	bool dead;
+	bool fed; /* with events of others, which may be older than the ring */
 };
 
 /* A framework's own profile file, and what time it is of. */

@@ -12,13 +12,13 @@
 #include "files.h"
 #include "lifecycle.h"
 #include "manifest.h"
+#include "parts.h"
 #include "point.h"
 
 struct job {
 	uv_work_t work;
 	struct incidents *incidents;
 	struct incident *incident;
-	int64_t now_ns;
 	char *outcomes; /* taken from the incident, so that hooks may go on adding */
 	size_t outcomes_bytes;
 	int (*run)(struct job *job);
@@ -61,7 +61,6 @@ static void start(struct incidents *incidents, struct incident *incident, int (*
 	}
 	job->incidents = incidents;
 	job->incident = incident;
-	job->now_ns = incidents_now_ns(incidents, incident);
 	job->run = run;
 	job->done = done;
 	job->work.data = job;
@@ -128,10 +127,14 @@ static int run_record(struct job *job)
 	bool copy = false;
 	int r = incident_record(incident, job->incidents->store);
 
+	if (incident->state != INCIDENT_PINNED)
+		return r;
+	if (incident->adopted)
+		incident_drain_recover(incident, job->incidents->store);
 	for (unsigned i = 0; i < incident->n_rings; i++)
-		copy |= incident->rings[i].copied;
-	if (copy && incident->state == INCIDENT_PINNED)
-		incident_copy_early(incident, job->incidents->store, job->now_ns);
+		copy |= incident->rings[i].copied && incident->rings[i].fd >= 0;
+	if (copy)
+		incident_drain(incident, job->incidents->store, true);
 	return r;
 }
 
@@ -152,6 +155,25 @@ static void done_record(struct incidents *incidents, struct incident *incident, 
 void incidents_job_record(struct incidents *incidents, struct incident *incident)
 {
 	start(incidents, incident, run_record, done_record);
+}
+
+/* --- POST --- */
+
+static int run_drain(struct job *job)
+{
+	return incident_drain(job->incident, job->incidents->store, false);
+}
+
+static void done_drain(struct incidents *incidents, struct incident *incident, int result)
+{
+	if (result < 0)
+		incidents_log(incidents, "incident_drain", "Incident %.8s: nothing can be copied ahead: %s",
+			      incident->id_text, strerror(-result));
+}
+
+void incidents_job_drain(struct incidents *incidents, struct incident *incident)
+{
+	start(incidents, incident, run_drain, done_drain);
 }
 
 /* --- WRITE to RELEASED --- */

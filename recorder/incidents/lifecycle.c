@@ -13,6 +13,7 @@
 
 #include "files.h"
 #include "manifest.h"
+#include "parts.h"
 #include "point.h"
 
 enum { WAITING_MAX = 64 };
@@ -455,10 +456,9 @@ static void add_new_rings(struct incidents *incidents, struct incident *incident
 	}
 }
 
-static void gather_for_write(struct incidents *incidents, struct incident *incident)
+static void gather_anchors(struct incidents *incidents, struct incident *incident)
 {
 	const struct incidents_host *host = &incidents->host;
-	int64_t a_ns = incident_begin_ns(incident), b_ns = incident_end_ns(incident);
 
 	if (!incident->anchors)
 		incident->anchors = calloc(ANCHORS_MAX, sizeof(*incident->anchors));
@@ -468,6 +468,14 @@ static void gather_for_write(struct incidents *incidents, struct incident *incid
 
 		incident->n_anchors = n < ANCHORS_MAX ? n : ANCHORS_MAX;
 	}
+}
+
+static void gather_for_write(struct incidents *incidents, struct incident *incident)
+{
+	const struct incidents_host *host = &incidents->host;
+	int64_t a_ns = incident_begin_ns(incident), b_ns = incident_end_ns(incident);
+
+	gather_anchors(incidents, incident);
 	if (host->captures && incident->n_captures == 0) {
 		size_t n =
 			host->captures(host->context, a_ns, b_ns, incident->capture, INCIDENTS_CAPTURES_MAX);
@@ -511,25 +519,49 @@ static void post_over(struct incidents *incidents, struct incident *incident)
 	incidents_job_write(incidents, incident);
 }
 
-static void tick_one(struct incidents *incidents, struct incident *incident)
+/* Rings that fill up before the window is over are copied as far as they go. */
+static void drain(struct incidents *incidents, struct incident *incident)
 {
-	int64_t mono_ns = incidents->host.mono_ns(incidents->host.context);
-	int64_t now_ns = incident_add_ns(mono_ns, incident->mono_to_unix_ns);
-	int64_t end_ns = incident_end_ns(incident), over_ns = now_ns - end_ns;
-	bool past;
+	bool due = false;
 
-	if (incident->working || incident->state != INCIDENT_POST || mono_ns < incident->retry_mono_ns)
+	for (unsigned i = 0; !due && i < incident->n_rings; i++) {
+		const struct incidents_ring *now = host_ring(incidents, incident->rings[i].source);
+
+		due = now && incident_drain_due(&incident->rings[i], now->reader);
+	}
+	if (!due)
 		return;
-	past = sources_past(incidents, incident, end_ns);
+	gather_anchors(incidents, incident);
+	incidents_job_drain(incidents, incident);
+}
+
+/* Whether all is in the rings that the window asks for, or it is no use to wait for more. */
+static bool is_over(struct incidents *incidents, struct incident *incident, int64_t mono_ns)
+{
+	int64_t now_ns = incident_add_ns(mono_ns, incident->mono_to_unix_ns);
+	int64_t end_ns = incident_end_ns(incident), over_ns;
+	bool past = sources_past(incidents, incident, end_ns);
+
 	if (now_ns < end_ns || holds_for_crashes(incident, now_ns))
-		return;
+		return false;
 	if (!incident->late_mono_ns)
 		incident->late_mono_ns = mono_ns;
 	over_ns = mono_ns - incident->late_mono_ns;
 	if (!past && over_ns < LATE_NS)
+		return false;
+	return !incident->collecting || over_ns >= COLLECT_NS;
+}
+
+static void tick_one(struct incidents *incidents, struct incident *incident)
+{
+	int64_t mono_ns = incidents->host.mono_ns(incidents->host.context);
+
+	if (incident->working || incident->state != INCIDENT_POST)
 		return;
-	if (incident->collecting && over_ns < COLLECT_NS)
+	if (mono_ns < incident->retry_mono_ns || !is_over(incidents, incident, mono_ns)) {
+		drain(incidents, incident);
 		return;
+	}
 	if (incident->collecting)
 		incident_note(incident, "collectors were still running when the incident was written");
 	post_over(incidents, incident);

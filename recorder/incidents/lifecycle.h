@@ -54,6 +54,7 @@ void incidents_drop(struct incidents *incidents, struct incident *incident);
 
 /* jobs.c: disk work, and the state that follows from it. */
 void incidents_job_record(struct incidents *incidents, struct incident *incident);
+void incidents_job_drain(struct incidents *incidents, struct incident *incident);
 void incidents_job_write(struct incidents *incidents, struct incident *incident);
 void incidents_job_finish(struct incidents *incidents, struct incident *incident);
 void incidents_job_resolve(struct incidents *incidents, struct incident *incident);

@@ -398,7 +398,7 @@ static void resolve_sentence(cJSON *json, int64_t resolved_ns)
 	char text[512];
 
 	json_text(json, "sentence", text, sizeof(text));
-	incident_sentence_resolve(text, sizeof(text), resolved_ns - json_ns(json, "t0_ns", resolved_ns));
+	incident_sentence_resolve(text, sizeof(text), ns_sub(resolved_ns, json_ns(json, "t0_ns", resolved_ns)));
 	cJSON_ReplaceItemInObjectCaseSensitive(json, "sentence", cJSON_CreateString(text));
 }
 

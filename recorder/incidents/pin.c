@@ -20,9 +20,10 @@ static uint64_t order_from(const struct incidents_host *host, const struct incid
 	int64_t mono = incident_add_ns(a_ns, -incident->mono_to_unix_ns);
 	uint64_t from = 0;
 
-	/* A window that begins before the ring did needs all of it: order numbers start at 1. */
+	/* A window that begins before the ring did needs all of it; the first orders are those of empty
+	 * chunks. */
 	if (mono <= drec_reader_header(ring->reader)->created_mono_ns)
-		return 1;
+		return (uint64_t)drec_reader_header(ring->reader)->n_chunks + 1;
 	if (host->from)
 		from = host->from(host->context, ring, a_ns);
 	if (!from)
@@ -30,15 +31,18 @@ static uint64_t order_from(const struct incidents_host *host, const struct incid
 	return from;
 }
 
-/* Where a pin does most good: what is overwritten already needs none of its extent. */
+/*
+ * Where a pin does most good: what is overwritten already needs none of its extent. What another pin has kept
+ * of it, a suspicion's above all, is still there though later chunks are not.
+ */
 static uint64_t still_there(struct drec_reader *reader, uint64_t from)
 {
-	const struct drec_state *state;
+	uint64_t lowest;
 
-	if (drec_reader_changed(reader) < 0)
+	if (drec_reader_changed(reader) < 0 || drec_reader_state(reader)->evicted < from ||
+	    drec_pin_lowest(reader, from, &lowest) < 0)
 		return from;
-	state = drec_reader_state(reader);
-	return state->evicted >= from ? state->evicted + 1 : from;
+	return lowest;
 }
 
 static void pin_window(struct incident *incident, const struct incidents_host *host, const uint8_t *store_id,
@@ -96,7 +100,7 @@ int incident_hold(struct incident *incident, const struct incidents_ring *ring, 
 	kept->clock = header->clock;
 	kept->pid = header->pid;
 	kept->dead = ring->dead;
-	kept->born_ns = incident_add_ns(header->created_mono_ns, incident->mono_to_unix_ns);
+	kept->born_ns = ring->fed ? 0 : incident_add_ns(header->created_mono_ns, incident->mono_to_unix_ns);
 	kept->path = strdup(ring->path);
 	kept->fd = fcntl(drec_reader_fd(ring->reader), F_DUPFD_CLOEXEC, 0);
 	return kept->fd < 0 ? -errno : kept->path ? 0 : -ENOMEM;

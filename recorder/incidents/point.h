@@ -4,9 +4,9 @@
  * test variant (driverec_points) the one that $DRIVEREC_KILL_AT names kills the process there, as kill -9
  * would. $DRIVEREC_KILL_AFTER = n lets n passes go by first.
  *
- * Points: pinned recorded opened post_over early_copied tmp_made raw_written raw_synced captures_linked
- * macro_written raw_sealed report_written manifest_written sealed published parent_synced released readied
- * pending_removed revised
+ * Points: pinned recorded early_copied opened drain_copied drain_synced drain_moved post_over tmp_made
+ * raw_written raw_synced captures_linked macro_written raw_sealed report_written manifest_written sealed
+ * published parent_synced released readied pending_removed revised
  */
 #ifndef RECORDER_INCIDENTS_POINT_H
 #define RECORDER_INCIDENTS_POINT_H

@@ -19,6 +19,7 @@
 #include "files.h"
 #include "incident.h"
 #include "manifest.h"
+#include "parts.h"
 #include "point.h"
 
 struct writer {
@@ -29,13 +30,6 @@ struct writer {
 	uint64_t bytes_left;             /* of raw data; 0 = no limit */
 	bool limited;
 	unsigned rings_left;
-};
-
-/* One window file to be written. */
-struct piece {
-	int64_t a_ns, b_ns;
-	uint64_t from;
-	const char *suffix;
 };
 
 static bool is_room(int r)
@@ -53,152 +47,188 @@ static uint64_t share_of_room(const struct writer *writer)
 	return share ? share : 1;
 }
 
-static int snapshot(const struct writer *writer, struct drec_reader *reader, const struct piece *piece,
-		    int fd, struct incident_raw *raw)
+/* Stands for what could not be written. */
+static int add_failed(struct incident_ring *ring, const struct incident_part *part, const char *file,
+		      int error)
 {
-	const struct incident *incident = writer->incident;
-	struct drec_snapshot_request request = {
-		.t0_ns = incident_first(incident)->t0_ns,
-		.a_ns = piece->a_ns,
-		.b_ns = piece->b_ns,
-		.mono_to_unix_ns = incident->mono_to_unix_ns,
-		.from = piece->from,
-		.bytes_max = share_of_room(writer),
-		.host_anchors = incident->anchors,
-		.n_host_anchors = incident->n_anchors,
-		.no_crc = 1,
-	};
-	struct drec_snapshot_result result = {0};
-	int r = drec_snapshot_write(reader, fd, &request, &result);
+	struct incident_raw *raw = incident_raw_add(ring);
 
-	if (r < 0)
-		return r;
-	INCIDENT_POINT(raw_written);
-	raw->window = result.window;
-	raw->bytes = result.data_bytes;
-	if (fsync(fd) < 0)
-		return -errno;
-	INCIDENT_POINT(raw_synced);
-	r = drec_window_seal(fd);
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
-	return r;
-}
-
-/* Writes one file. -ENOSPC and its like end the attempt; other errors are that window's own. */
-static int write_piece(struct writer *writer, struct incident_ring *ring, struct drec_reader *reader,
-		       int folder_fd, const struct piece *piece)
-{
-	struct incident_raw *raw = &ring->raw[ring->n_raw];
-	int fd, r;
-
-	memset(raw, 0, sizeof(*raw));
-	snprintf(raw->file, sizeof(raw->file), "%.100s%s.drec", ring->name, piece->suffix);
-	raw->window.a_ns = raw->window.covered_a_ns = raw->window.covered_b_ns = piece->a_ns;
-	raw->window.b_ns = piece->b_ns;
-	fd = openat(folder_fd, raw->file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	r = fd < 0 ? -errno : snapshot(writer, reader, piece, fd, raw);
-	if (fd >= 0)
-		close(fd);
-	if (r < 0)
-		unlinkat(folder_fd, raw->file, 0);
-	if (is_room(r))
-		return r;
-	raw->error = r;
-	ring->n_raw++;
+	if (!raw)
+		return -ENOMEM;
+	snprintf(raw->file, sizeof(raw->file), "%s", file);
+	raw->window.a_ns = raw->window.covered_a_ns = raw->window.covered_b_ns = part->a_ns;
+	raw->window.b_ns = part->b_ns;
+	raw->window.from = part->since;
+	raw->error = error;
 	return 0;
 }
 
-/* What was copied before the window was over, at the firing or before the machine went down. */
-static bool take_gathered(struct writer *writer, struct incident_ring *ring, const char *suffix)
+/* Writes one file. -ENOSPC and its like end the attempt; other errors are that part's own. */
+static int write_part(struct writer *writer, struct incident_ring *ring, struct drec_reader *reader,
+		      unsigned index, uint64_t until)
 {
-	struct incident_raw *raw = &ring->raw[ring->n_raw];
-	struct drec_reader *reader = NULL;
-	struct drec_problem problem;
+	struct incident_part part = incident_part_after(writer->incident, ring, until);
+	struct incident_raw written = {0}, *raw;
+	char name[INCIDENT_TEXT_MAX];
+	int fd, r;
 
-	memset(raw, 0, sizeof(*raw));
-	snprintf(raw->file, sizeof(raw->file), "%.100s%s.drec", ring->name, suffix);
-	if (writer->gathered_fd < 0 || drec_window_verify(writer->gathered_fd, raw->file, &problem) < 0 ||
-	    drec_reader_open(writer->gathered_fd, raw->file, NULL, &reader, &problem) < 0)
-		return false;
-	if (drec_reader_window(reader) &&
-	    files_link(writer->gathered_fd, raw->file, writer->raw_fd, raw->file) == 0) {
-		raw->window = *drec_reader_window(reader);
-		raw->early = true;
-		ring->n_raw++;
+	part.bytes_max = share_of_room(writer);
+	incident_part_name(ring, index, name);
+	fd = openat(writer->raw_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	r = fd < 0 ? -errno : incident_part_write(writer->incident, reader, fd, &part, &written);
+	if (fd >= 0)
+		close(fd);
+	if (r < 0) {
+		unlinkat(writer->raw_fd, name, 0);
+		return is_room(r) ? r : add_failed(ring, &part, name, r);
 	}
-	drec_reader_free(reader);
-	return raw->early;
+	raw = incident_raw_add(ring);
+	if (!raw)
+		return -ENOMEM;
+	*raw = written;
+	memcpy(raw->file, name, sizeof(raw->file));
+	return 0;
 }
 
-static int write_windows(struct writer *writer, struct incident_ring *ring, struct drec_reader *reader,
-			 int64_t have_until_ns)
+/* A part that was drained. 1 = it was there, 0 = it was not. */
+static int take_part(struct writer *writer, struct incident_ring *ring, unsigned index,
+		     struct drec_window *ret_window)
 {
-	static const char *const suffix[INCIDENT_WINDOWS_MAX] = {"", "-detection"};
-	const struct incident *incident = writer->incident;
+	const struct drec_window *window = NULL;
+	struct drec_reader *reader = NULL;
+	struct drec_problem problem;
+	struct incident_raw *raw;
+	char name[INCIDENT_TEXT_MAX];
+	int r = -ENOENT;
+
+	incident_part_name(ring, index, name);
+	if (writer->gathered_fd >= 0)
+		r = drec_reader_open(writer->gathered_fd, name, NULL, &reader, &problem);
+	if (r == 0)
+		window = drec_reader_window(reader);
+	if (window && window->sealed &&
+	    !memcmp(drec_reader_header(reader)->ring_id, ring->ring_id, sizeof(ring->ring_id))) {
+		r = files_link(writer->gathered_fd, name, writer->raw_fd, name);
+		raw = r == 0 ? incident_raw_add(ring) : NULL;
+		if (raw) {
+			snprintf(raw->file, sizeof(raw->file), "%s", name);
+			raw->window = *ret_window = *window;
+			raw->early = ring->copied;
+			drec_reader_free(reader);
+			return 1;
+		}
+	}
+	drec_reader_free(reader);
+	return is_room(r) ? r : 0;
+}
+
+/* All that was drained of a ring; where a part is not there any more that is said. */
+static int take_parts(struct writer *writer, struct incident_ring *ring)
+{
+	struct drec_window last = {0};
 	int r = 0;
 
-	for (unsigned i = 0; r == 0 && i < incident->n_windows; i++) {
-		struct piece piece = {incident->window[i].a_ns, incident->window[i].b_ns, ring->pin[i].from,
-				      suffix[i]};
-		char later[32];
+	for (unsigned i = 0; i < ring->drained.n_parts; i++) {
+		r = take_part(writer, ring, i, &last);
+		if (r == 0) {
+			struct incident_part part = incident_part_after(writer->incident, ring, 0);
+			char name[INCIDENT_TEXT_MAX];
 
-		/* What was not yet there cannot be missing: a ring's window begins with the ring. */
-		if (piece.a_ns < ring->born_ns)
-			piece.a_ns = ring->born_ns;
-		if (have_until_ns > piece.a_ns) {
-			piece.a_ns = have_until_ns;
-			piece.from = 0;
-			snprintf(later, sizeof(later), "%s-later", suffix[i]);
-			piece.suffix = later;
+			incident_part_name(ring, i, name);
+			r = add_failed(ring, &part, name, -EIO);
 		}
-		if (piece.a_ns <= piece.b_ns)
-			r = write_piece(writer, ring, reader, writer->raw_fd, &piece);
+		if (r < 0)
+			return r;
 	}
+	return 0;
+}
+
+/* A ring that is gone: its last part may have been written by an earlier run. */
+static int end_without_ring(struct writer *writer, struct incident_ring *ring)
+{
+	struct incident_part part = incident_part_after(writer->incident, ring, 0);
+	struct drec_window last;
+	int r = take_part(writer, ring, ring->drained.n_parts, &last);
+
+	if (r == 1 && last.until == 0)
+		return 0;
+	if (r < 0 || ring->n_raw == 0)
+		return r < 0 ? r : 0;
+	return add_failed(ring, &part, "", -ENOENT);
+}
+
+/* Up to the second window, if there is one and all before it is closed. */
+static int write_first_window(struct writer *writer, struct incident_ring *ring, struct drec_reader *reader)
+{
+	uint64_t cut = incident_part_cut(writer->incident, ring), at, until;
+	struct incident_drained before = ring->drained;
+	int r;
+
+	at = before.next ? before.next : ring->pin[0].from;
+	if (cut <= at)
+		return 0;
+	for (;;) {
+		r = drec_pin_until(reader, at, &until);
+		if (r < 0 || until == at)
+			return 0;
+		if (until >= cut)
+			break;
+		at = until;
+	}
+	r = write_part(writer, ring, reader, before.n_parts, cut);
+	if (r == 0)
+		ring->drained.next = cut;
 	return r;
 }
 
-static int write_ring(struct writer *writer, struct incident_ring *ring)
+static int write_rest(struct writer *writer, struct incident_ring *ring, struct drec_reader *reader)
 {
+	struct incident_drained before = ring->drained;
+	unsigned files = ring->n_raw;
+	int r = write_first_window(writer, ring, reader);
+
+	if (r == 0)
+		r = write_part(writer, ring, reader, before.n_parts + (ring->n_raw - files), 0);
+	ring->drained = before; /* what an attempt writes goes with it */
+	return r;
+}
+
+static int write_ring(struct writer *writer, struct incident_ring *ring, bool raw)
+{
+	struct incident_part rest = incident_part_after(writer->incident, ring, 0);
 	struct drec_reader *reader = NULL;
-	int64_t have_until_ns = INT64_MIN;
 	int r;
 
 	ring->n_raw = 0;
 	if (ring->born_ns > incident_end_ns(writer->incident))
 		return 0;
-	if ((ring->copied || ring->fd < 0) && take_gathered(writer, ring, ""))
-		have_until_ns = ring->raw[0].window.b_ns;
-	if (ring->fd < 0) {
-		take_gathered(writer, ring, "-detection");
-		return 0;
-	}
+	r = take_parts(writer, ring);
+	if (!raw)
+		return add_failed(ring, &rest, "", -ENOSPC);
+	if (r < 0)
+		return r;
+	if (ring->fd < 0)
+		return end_without_ring(writer, ring);
 	r = incident_open_ring(ring, &reader);
-	if (r < 0) {
-		ring->raw[ring->n_raw] = (struct incident_raw){
-			.window = {.a_ns = incident_begin_ns(writer->incident),
-				   .b_ns = incident_end_ns(writer->incident)},
-			.error = r,
-		};
-		ring->n_raw++;
-		return 0;
-	}
+	if (r < 0)
+		return add_failed(ring, &rest, "", r);
 	if (writer->incident->n_anchors)
 		drec_reader_set_anchors(reader, writer->incident->anchors, writer->incident->n_anchors,
 					writer->incident->mono_to_unix_ns);
-	r = write_windows(writer, ring, reader, have_until_ns);
+	r = write_rest(writer, ring, reader);
 	drec_reader_free(reader);
 	return r;
 }
 
-static int write_raw(struct writer *writer)
+/* Without `raw` only what was drained: it takes no more room. */
+static int write_raw(struct writer *writer, bool raw)
 {
 	struct incident *incident = writer->incident;
 
 	writer->rings_left = incident->n_rings;
 	for (unsigned i = 0; i < incident->n_rings; i++) {
 		struct incident_ring *ring = &incident->rings[i];
-		int r = write_ring(writer, ring);
+		int r = write_ring(writer, ring, raw);
 
 		if (r < 0)
 			return r;
@@ -309,6 +339,9 @@ static int seal(struct writer *writer)
 	if (r == 0)
 		r = files_replace(writer->tmp_fd, "manifest.json", incident->manifest,
 				  strlen(incident->manifest));
+	INCIDENT_POINT(manifest_written);
+	if (r == 0)
+		r = files_sync_folder(writer->tmp_fd);
 	INCIDENT_POINT(sealed);
 	return r;
 }
@@ -316,21 +349,11 @@ static int seal(struct writer *writer)
 /* One attempt with a limit on raw data. */
 static int attempt(struct writer *writer, bool raw)
 {
-	struct incident *incident = writer->incident;
+	const struct incident *incident = writer->incident;
 	int r = open_tmp(writer);
 
-	if (r == 0 && raw)
-		r = write_raw(writer);
-	for (unsigned i = 0; !raw && i < incident->n_rings; i++) {
-		incident->rings[i].n_raw = 1;
-		incident->rings[i].raw[0] = (struct incident_raw){
-			.window = {.a_ns = incident_begin_ns(incident),
-				   .b_ns = incident_end_ns(incident),
-				   .covered_a_ns = incident_begin_ns(incident),
-				   .covered_b_ns = incident_begin_ns(incident)},
-			.error = -ENOSPC,
-		};
-	}
+	if (r == 0)
+		r = write_raw(writer, raw);
 	if (r == 0 && raw)
 		r = link_captures(writer);
 	if (r == 0 && raw)
@@ -375,6 +398,10 @@ static int write_folder(struct writer *writer)
 
 	writer->limited = incident->bytes_max > 0;
 	writer->bytes_left = incident->bytes_max;
+	for (unsigned i = 0; i < incident->n_rings; i++)
+		writer->bytes_left -= incident->rings[i].drained.bytes < writer->bytes_left
+					      ? incident->rings[i].drained.bytes
+					      : writer->bytes_left;
 	r = attempt(writer, true);
 	if (!is_room(r))
 		return r;
@@ -486,39 +513,6 @@ int incident_write(struct incident *incident, struct incidents_store *store)
 		close(writer.raw_fd);
 	if (writer.tmp_fd >= 0)
 		close(writer.tmp_fd);
-	if (writer.gathered_fd >= 0)
-		close(writer.gathered_fd);
-	return r;
-}
-
-int incident_copy_early(struct incident *incident, struct incidents_store *store, int64_t now_ns)
-{
-	struct writer writer = {
-		.incident = incident, .store = store, .tmp_fd = -1, .raw_fd = -1, .gathered_fd = -1};
-	int r = files_folder(incidents_store_pending_fd(store), incident->id_text, &writer.gathered_fd);
-
-	for (unsigned i = 0; r == 0 && i < incident->n_rings; i++) {
-		struct incident_ring *ring = &incident->rings[i];
-		struct piece piece = {incident->window[0].a_ns, now_ns, ring->pin[0].from, ""};
-		struct drec_reader *reader = NULL;
-
-		if (!ring->copied || ring->fd < 0 || incident_open_ring(ring, &reader) < 0)
-			continue;
-		if (piece.a_ns < ring->born_ns)
-			piece.a_ns = ring->born_ns;
-		if (piece.b_ns > incident->window[0].b_ns)
-			piece.b_ns = incident->window[0].b_ns;
-		if (incident->n_anchors)
-			drec_reader_set_anchors(reader, incident->anchors, incident->n_anchors,
-						incident->mono_to_unix_ns);
-		ring->n_raw = 0;
-		r = write_piece(&writer, ring, reader, writer.gathered_fd, &piece);
-		ring->n_raw = 0;
-		drec_reader_free(reader);
-	}
-	if (r == 0)
-		r = files_sync_folder(writer.gathered_fd);
-	INCIDENT_POINT(early_copied);
 	if (writer.gathered_fd >= 0)
 		close(writer.gathered_fd);
 	return r;

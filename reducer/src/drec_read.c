@@ -211,6 +211,8 @@ static bool outside(const struct reading *reading, const struct reducer_event *e
 		return false;
 	if (__builtin_add_overflow(event->start_ns, event->duration_ns, &end))
 		end = INT64_MAX;
+	if (options->has_second && event->start_ns <= options->second_b_ns && end >= options->second_a_ns)
+		return false;
 	return event->start_ns > options->b_ns || end < options->a_ns;
 }
 

@@ -194,6 +194,57 @@ int drec_pin_release(struct drec_reader *reader, unsigned entry)
 	return reader->writable ? clear_entry(reader, entry) : -EROFS;
 }
 
+/* --- how far what is pinned can be copied --- */
+
+int drec_pin_until(struct drec_reader *reader, uint64_t from, uint64_t *ret_until)
+{
+	uint64_t words[DREC_CHUNKS_MAX];
+	uint8_t there[DREC_CHUNKS_MAX / 2] = {0};
+	uint32_t n = reader->header.n_chunks;
+	if (reader->header.kind != DREC_FILE_RING || from == 0)
+		return -EINVAL;
+	/* tail first: an order below it was given out, though its word may not be written yet. */
+	int r = ringread_state(reader);
+	if (r < 0)
+		return r;
+	uint64_t tail = reader->state.tail, until = from;
+	r = ringread_bytes(reader->fd, reader->section[DREC_SEC_ORDER]->offset, words, n * sizeof(words[0]));
+	if (r == 0)
+		r = ringread_state(reader);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t order = DREC_ORDER_NUMBER(words[i]);
+		if (DREC_ORDER_STATE(words[i]) != DREC_CHUNK_OPEN && order >= from && order - from < n / 2)
+			there[order - from] = 1;
+	}
+	while (until < tail && until - from < n / 2 && (there[until - from] || until <= reader->state.evicted))
+		until++;
+	*ret_until = until;
+	return 0;
+}
+
+int drec_pin_lowest(struct drec_reader *reader, uint64_t from, uint64_t *ret_order)
+{
+	uint64_t words[DREC_CHUNKS_MAX];
+	uint32_t n = reader->header.n_chunks;
+	if (reader->header.kind != DREC_FILE_RING)
+		return -EINVAL;
+	int r = ringread_state(reader);
+	if (r == 0)
+		r = ringread_bytes(reader->fd, reader->section[DREC_SEC_ORDER]->offset, words, n * sizeof(words[0]));
+	if (r < 0)
+		return r;
+	uint64_t lowest = reader->state.tail > from ? reader->state.tail : from;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t order = DREC_ORDER_NUMBER(words[i]);
+		if (DREC_ORDER_STATE(words[i]) != DREC_CHUNK_OPEN && order >= from && order < lowest)
+			lowest = order;
+	}
+	*ret_order = lowest;
+	return 0;
+}
+
 /* --- from where to pin, for who has not watched `tail` --- */
 
 struct closed_chunk {

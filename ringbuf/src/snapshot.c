@@ -48,8 +48,27 @@ static int read_slots(struct snapshot *s)
 		uint32_t depth = (uint32_t)s->slots[i].open;
 		if (depth <= DREC_STACK_MAX ? stable < depth : stable < DREC_STACK_MAX)
 			s->slots[i].open = (s->slots[i].open >> 32 << 32) | stable;
+		if (s->request->until)
+			s->slots[i].open = s->slots[i].open >> 32 << 32; /* for the last part to say */
 	}
 	return 0;
+}
+
+/*
+ * A chunk that was taken over between the two tables has another's order. In a part it would be told twice, so
+ * it counts as open there; that its order is missing shows.
+ */
+static int leave_out_moved(struct snapshot *s)
+{
+	uint64_t again[DREC_CHUNKS_MAX];
+	uint32_t n = s->reader->header.n_chunks;
+	int r = ringread_bytes(s->reader->fd, s->reader->section[DREC_SEC_ORDER]->offset, again, n * sizeof(again[0]));
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
+		if (DREC_ORDER_NUMBER(again[i]) != DREC_ORDER_NUMBER(s->words[i]) ||
+		    DREC_ORDER_STATE(again[i]) == DREC_CHUNK_OPEN)
+			s->words[i] = DREC_ORDER_WORD(DREC_CHUNK_OPEN, 0, i);
+	}
+	return r;
 }
 
 static int read_tables(struct snapshot *s)
@@ -59,6 +78,8 @@ static int read_tables(struct snapshot *s)
 	int r = ringread_bytes(reader->fd, reader->section[DREC_SEC_ORDER]->offset, s->words, n * sizeof(*s->words));
 	if (r == 0)
 		r = ringread_chunks(reader, s->first);
+	if (r == 0 && s->request->until)
+		r = leave_out_moved(s);
 	if (r == 0)
 		r = ringread_state(reader);
 	if (r == 0)
@@ -78,9 +99,13 @@ static int read_tables(struct snapshot *s)
 
 int snapshot_wants(const struct snapshot *s, const struct drec_chunk *chunk, uint64_t word)
 {
-	if (DREC_ORDER_STATE(word) == DREC_CHUNK_OPEN || chunk->last >= s->a_ticks)
-		return 1;
-	return s->request->from && DREC_ORDER_NUMBER(word) >= s->request->from;
+	const struct drec_snapshot_request *request = s->request;
+	uint64_t order = DREC_ORDER_NUMBER(word);
+	if (DREC_ORDER_STATE(word) == DREC_CHUNK_OPEN)
+		return !request->until;
+	if (order < request->since || (request->until && order >= request->until))
+		return 0;
+	return request->since || chunk->last >= s->a_ticks || (request->from && order >= request->from);
 }
 
 /* --- data --- */
@@ -393,7 +418,9 @@ int drec_snapshot_write(struct drec_reader *reader, int out_fd, const struct dre
 {
 	struct snapshot s = {.reader = reader, .request = request, .out_fd = out_fd};
 	struct drec_snapshot_result result = {0};
-	if (reader->header.kind != DREC_FILE_RING || request->b_ns < request->a_ns)
+	if (reader->header.kind != DREC_FILE_RING || request->b_ns < request->a_ns ||
+	    (request->since && request->since != request->from) ||
+	    (request->until && (!request->from || request->until < request->from)))
 		return -EINVAL;
 	int r = run(&s, &result.window, &result.file_bytes);
 	if (r == 0) {

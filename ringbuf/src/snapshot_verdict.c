@@ -79,6 +79,27 @@ static int pinned_half_is_whole(const struct snapshot *s)
 	return end <= s->tail_first && kept == end - s->request->from;
 }
 
+/* Whether every order of a part was there when its tables were read; what was copied of them is another matter. */
+static int part_is_whole(const struct snapshot *s)
+{
+	uint64_t there = 0, n = s->reader->header.n_chunks;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t order = DREC_ORDER_NUMBER(s->words[i]);
+		there += DREC_ORDER_STATE(s->words[i]) != DREC_CHUNK_OPEN && order >= s->request->from &&
+			 order < s->request->until;
+	}
+	return there == s->request->until - s->request->from;
+}
+
+/* How far a part reaches. */
+static int64_t part_end_ns(const struct snapshot *s, const struct drec_window *window)
+{
+	uint64_t last = s->a_ticks;
+	for (uint32_t i = 0; i < s->n_written; i++)
+		last = s->table[i].last > last ? s->table[i].last : last;
+	return last < s->b_ticks ? ring_clock_unix_ns(&s->clock, last) : window->b_ns;
+}
+
 /* Where the first thread's events stop for a while, UINT64_MAX if none does. */
 static uint64_t first_gap(const struct snapshot *s)
 {
@@ -103,13 +124,16 @@ static unsigned judge_overwritten(const struct snapshot *s, struct drec_window *
 	unsigned reason = DREC_COMPLETE;
 	if (s->evicted_first && !(from && s->evicted_first < from)) {
 		uint64_t before = overwritten_before(s);
-		if (from && pinned_half_is_whole(s) && !missing) {
+		if (s->request->until && part_is_whole(s) && !missing)
+			return DREC_COMPLETE;
+		if (from && !s->request->until && pinned_half_is_whole(s) && !missing) {
 			uint64_t gap = first_gap(s);
 			window->covered_b_ns = gap < s->b_ticks ? ring_clock_unix_ns(&s->clock, gap) : window->b_ns;
 			return DREC_INCOMPLETE_BEYOND_HALF;
 		}
 		if (before >= s->a_ticks) {
-			reason = DREC_INCOMPLETE_OVERWRITTEN;
+			/* After a part the onset is there: then it is draining that did not keep up. */
+			reason = s->request->since ? DREC_INCOMPLETE_BEYOND_HALF : DREC_INCOMPLETE_OVERWRITTEN;
 			covered = before > covered ? before : covered;
 		}
 	}
@@ -161,13 +185,15 @@ static unsigned judge(const struct snapshot *s, struct drec_window *window)
 	if (late)
 		window->covered_a_ns = created_ns < window->b_ns ? created_ns : window->b_ns;
 	unsigned overwritten = judge_overwritten(s, window);
+	if (s->request->until)
+		window->covered_b_ns = part_end_ns(s, window);
 	if (overwritten == DREC_INCOMPLETE_OVERWRITTEN)
 		return overwritten;
 	if (window->lost_unrecorded)
 		return DREC_INCOMPLETE_LOST;
 	if (late)
 		return DREC_INCOMPLETE_LATE_START;
-	if (read_too_early(s))
+	if (!s->request->until && read_too_early(s))
 		return DREC_INCOMPLETE_EARLY;
 	if (overwritten)
 		return overwritten;
@@ -193,6 +219,7 @@ int snapshot_verdict(struct snapshot *s, struct drec_window *ret_window)
 		.mono_to_unix_ns = request->mono_to_unix_ns,
 		.evicted = s->reader->state.evicted,
 		.from = request->from,
+		.until = request->until,
 		.complete = 0,
 		.reason = DREC_INCOMPLETE_UNSEALED,
 	};

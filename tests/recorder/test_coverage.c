@@ -12,6 +12,7 @@
 #include <driverec/freeze.h>
 
 #include "incidents/incident.h"
+#include "incidents/parts.h"
 #include "support.h"
 
 #define S INT64_C(1000000000)
@@ -80,7 +81,7 @@ static void write_sample(struct sample *sample)
 	sample->incident.window[0].b_ns = request.b_ns;
 	sample->ring.fd = -1;
 	sample->ring.born_ns = request.a_ns;
-	sample->ring.n_raw = 1;
+	ck_assert_ptr_nonnull(incident_raw_add(&sample->ring));
 	snprintf(sample->ring.raw[0].file, sizeof(sample->ring.raw[0].file), "a.drec");
 	snprintf(sample->ring.name, sizeof(sample->ring.name), "a");
 }
@@ -89,6 +90,7 @@ static void end_sample(struct sample *sample)
 {
 	drec_reader_free(sample->reader);
 	drec_close(sample->rec);
+	free(sample->ring.raw);
 	close(sample->fd);
 }
 

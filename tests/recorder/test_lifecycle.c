@@ -471,11 +471,11 @@ START_TEST(without_write_permission)
 	drec_reader_free(world.reader[0]);
 	assert_ok(drec_reader_open(AT_FDCWD, drec_path(world.rec[0]), &reading, &world.reader[0], &problem));
 	world.ring[0].reader = world.reader[0];
-	record(&world, 50);
+	record(&world, 500);
 	firing = stall();
 	assert_ok(incidents_firing(world.incidents, &firing, NULL));
 	ck_assert_uint_eq(count_pins(&world), 1);
-	record(&world, 50);
+	record(&world, 500);
 	run(&world);
 	entry = only_entry(&world);
 	assert_ok(incident_manifest_read(world.store, entry.folder, &json));

@@ -43,6 +43,8 @@ void reducer_ring_sink_free(struct reducer_ring_sink *sink);
 struct reducer_drec_options {
 	int has_window;     /* only events that meet [a_ns, b_ns], Unix ns, and those without time */
 	int64_t a_ns, b_ns;
+	int has_second;     /* or [second_a_ns, second_b_ns] */
+	int64_t second_a_ns, second_b_ns;
 	/* Asked about every event that the window lets through; true leaves it out. May be NULL. */
 	bool (*leave_out)(void *context, const struct drec_place *place);
 	void *context;

@@ -259,7 +259,8 @@ struct drec_window {
 	uint64_t lost_unrecorded;  /* of `lost`: what no loss record in the chunks tells */
 	uint32_t reason_unread;    /* enum drec_incomplete before the events themselves were looked at */
 	uint32_t sealed;           /* 1 = read back: events, complete and the CRCs are final */
-	uint64_t reserved;
+	uint64_t until;            /* a part: it has chunks closed with orders in [from, until), and a later part
+	                              has the rest; 0 = the only or the last part, with the open chunks */
 };
 
 /* Why a window is not complete, the first that applies. */

@@ -34,10 +34,27 @@ int drec_pins_read(struct drec_reader *reader, struct drec_pin ret_pins[DREC_PIN
  * started, which has no samples of `tail`. */
 int drec_pin_from(struct drec_reader *reader, uint64_t ticks, uint64_t *ret_from);
 
+/* The lowest order at or above `from` that is still there: what a pin can keep of what it should. */
+int drec_pin_lowest(struct drec_reader *reader, uint64_t from, uint64_t *ret_order);
+
+/*
+ * Draining: the order up to which what a pin at `from` keeps can be copied as one part, at most half the chunks.
+ * Every order below it is that of a closed chunk or was overwritten; what is closed later gets a higher one.
+ */
+int drec_pin_until(struct drec_reader *reader, uint64_t from, uint64_t *ret_until);
+
+/*
+ * A window may be written in parts, each a file. Part k has the chunks closed with orders in [since, until), and
+ * the last one (until = 0) all others and those that are open: so every event is in one of them. A part is
+ * complete if none of its orders is missing; the window is, if every part is and the orders follow each other.
+ */
 struct drec_snapshot_request {
 	int64_t t0_ns, a_ns, b_ns; /* Unix ns by mono_to_unix_ns */
 	int64_t mono_to_unix_ns;
 	uint64_t from;             /* the pin's; 0 = no pin: whatever meets the window now */
+	uint64_t since;            /* chunks closed with lower orders are in an earlier part; 0 = there is none.
+	                              Then `from` is the same */
+	uint64_t until;            /* a part as of drec_pin_until(); open spans are left to the last one */
 	uint64_t bytes_max;        /* of event data; oldest first; 0 = no limit */
 	const struct drec_anchor *host_anchors;
 	size_t n_host_anchors;
