@@ -79,7 +79,7 @@ static void on_ring_open_spans(void *context, struct producer *producer)
 		intake_open_spans(intake, clock_record_ns(&daemon->clock));
 }
 
-static bool is_feed(const struct producer *producer)
+bool daemon_is_feed(const struct producer *producer)
 {
 	return strcmp(drec_reader_header(producer->reader)->name, FEED_RING_NAME) == 0;
 }
@@ -93,7 +93,7 @@ static void on_ring_ended(void *context, struct producer *producer)
 {
 	struct daemon *daemon = context;
 	char evidence[128];
-	if (producer->life == PRODUCER_CRASHED && !is_feed(producer) && !is_history(daemon, producer)) {
+	if (producer->life == PRODUCER_CRASHED && !daemon_is_feed(producer) && !is_history(daemon, producer)) {
 		const struct drec_header *header = drec_reader_header(producer->reader);
 		snprintf(evidence, sizeof(evidence), "%.63s (process %llu) ended without a word", header->name,
 			 (unsigned long long)header->pid);
