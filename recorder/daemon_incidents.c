@@ -38,6 +38,7 @@ static size_t on_rings(void *context, struct incidents_ring *ret, size_t room)
 			.rank = producer->rank,
 			.watermark_ns = watermark(daemon, producer),
 			.dead = producer->life != PRODUCER_ALIVE,
+			.fed = daemon_is_feed(producer),
 		};
 	}
 	return count;

@@ -107,6 +107,9 @@ void daemon_watch_crash(struct daemon *daemon, struct producer *producer, const 
 /* Looks up which incidents there are, in the store and as pins of the rings. */
 void daemon_watch_known(struct daemon *daemon);
 
+/* Whether it is the ring of a feed, ours or an earlier daemon's. */
+bool daemon_is_feed(const struct producer *producer);
+
 /* daemon_incidents.c */
 int daemon_incidents_new(struct daemon *daemon);
 /* Record time to the Unix time that incidents are in: apart only after a clock step. */
