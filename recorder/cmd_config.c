@@ -216,9 +216,9 @@ const struct command command_config = {
 		   "The configuration is the first of --config, $DRIVEREC_CONFIG, "
 		   "~/.config/driverec/config.json and "
 		   "/etc/driverec/config.json. None is needed.",
-	.examples = "  driverec config check my.json\n"
-		    "  driverec config show --origin\n"
-		    "  driverec config example > ~/.config/driverec/config.json\n",
+	.examples = "driverec config check my.json\n"
+		    "driverec config show --origin\n"
+		    "driverec config example > ~/.config/driverec/config.json",
 	.options = rows,
 	.options_bytes = sizeof(struct config_options),
 	.operands_min = 1,

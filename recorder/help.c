@@ -50,6 +50,15 @@ static void print_main_help(FILE *out)
 	      out);
 }
 
+static void print_examples(const char *text, FILE *out)
+{
+	while (*text) {
+		int bytes = (int)strcspn(text, "\n");
+		fprintf(out, "  %.*s\n", bytes, text);
+		text += bytes + (text[bytes] == '\n');
+	}
+}
+
 void command_print_help(const struct command *command, FILE *out)
 {
 	if (!command) {
@@ -67,8 +76,10 @@ void command_print_help(const struct command *command, FILE *out)
 	fputs("\noptions:\n", out);
 	options_print_help(command->options, out);
 	options_print_help(options_common(), out);
-	if (command->examples)
-		fprintf(out, "\nexamples:\n%s", command->examples);
+	if (command->examples) {
+		fputs("\nexamples:\n", out);
+		print_examples(command->examples, out);
+	}
 }
 
 /* Text as roff takes it literally. */
@@ -186,6 +197,6 @@ void command_print_man(const struct command *command, FILE *out)
 	if (command->examples) {
 		fputs(".SH EXAMPLES\n.nf\n", out);
 		print_roff(command->examples, out);
-		fputs(".fi\n", out);
+		fputs("\n.fi\n", out);
 	}
 }
