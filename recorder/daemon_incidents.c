@@ -56,6 +56,12 @@ static int64_t on_offset_ns(void *context)
 	return clock_unix_offset_ns(&daemon->clock);
 }
 
+static bool on_abandoned(void *context, const uint8_t store_id[INCIDENTS_ID_BYTES], int64_t for_ns)
+{
+	const struct daemon *daemon = context;
+	return daemon_lock_abandoned(daemon->run_dir, store_id, for_ns);
+}
+
 static size_t on_anchors(void *context, struct drec_anchor *ret, size_t room)
 {
 	struct daemon *daemon = context;
@@ -133,6 +139,7 @@ int daemon_incidents_new(struct daemon *daemon)
 		.step_ns = on_step_ns,
 		.alert = on_alert,
 		.collect = on_collect,
+		.abandoned = on_abandoned,
 		.settled = on_settled,
 		.macro = on_macro,
 		.log = on_log,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "incidents/store.h"
@@ -123,6 +124,23 @@ void daemon_lock_release(struct daemon_lock *lock)
 	if (lock->store_fd >= 0)
 		close(lock->store_fd);
 	*lock = (struct daemon_lock){.store_fd = -1, .run_fd = -1};
+}
+
+bool daemon_lock_abandoned(const char *run_dir, const uint8_t *store_id, int64_t for_ns)
+{
+	char path[512];
+	struct stat st;
+	struct timespec now;
+	if (run_path(path, sizeof(path), run_dir, store_id, "lock") < 0)
+		return false;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT;
+	/* A shared lock, given back at once: whoever starts just now fails for a moment at worst. */
+	bool gone = fstat(fd, &st) == 0 && clock_gettime(CLOCK_REALTIME, &now) == 0 &&
+		    now.tv_sec - st.st_mtim.tv_sec >= for_ns / 1000000000 && flock(fd, LOCK_SH | LOCK_NB) == 0;
+	close(fd);
+	return gone;
 }
 
 int daemon_lock_socket(const char *run_dir, const char *store_path, char *ret_path, size_t room)

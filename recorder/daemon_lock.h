@@ -11,7 +11,9 @@
 #ifndef RECORDER_DAEMON_LOCK_H
 #define RECORDER_DAEMON_LOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct incidents_store;
@@ -24,6 +26,8 @@ struct daemon_lock {
 /* -EBUSY: another daemon holds the store; *ret_pid is its process, 0 = not known (another host). */
 int daemon_lock_take(struct daemon_lock *lock, const char *run_dir, const struct incidents_store *store,
 		     pid_t *ret_pid);
+/* Whether no daemon of that store holds its lock here, and none has begun within the last `for_ns`. */
+bool daemon_lock_abandoned(const char *run_dir, const uint8_t *store_id, int64_t for_ns);
 /* Removes the socket. Safe after a failed take and twice. */
 void daemon_lock_release(struct daemon_lock *lock);
 

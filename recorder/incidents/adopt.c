@@ -132,6 +132,33 @@ static void adopt_pins(struct incidents *incidents, const struct incidents_ring 
 	}
 }
 
+/* A daemon that ended without a next start pins its half for ever; after a day nobody will come for it. */
+void incidents_release_left(struct incidents *incidents)
+{
+	const struct incidents_host *host = &incidents->host;
+	int64_t now_ns = host->mono_ns(host->context) + host->mono_to_unix_ns(host->context);
+
+	incidents->left_looked_mono_ns = host->mono_ns(host->context);
+	for (size_t r = 0; host->abandoned && r < incidents->n_rings; r++) {
+		struct drec_reader *reader = incidents->rings[r].reader;
+		struct drec_pin pins[DREC_PINS_MAX];
+
+		if (!drec_reader_writable(reader) || drec_pins_read(reader, pins) < 0)
+			continue;
+		for (unsigned i = 0; i < DREC_PINS_MAX; i++) {
+			if (!pins[i].active || pins[i].t0_ns > incident_add_ns(now_ns, -LEFT_ALONE_NS) ||
+			    !memcmp(pins[i].store, incidents_store_id(incidents->store),
+				    INCIDENTS_ID_BYTES) ||
+			    !host->abandoned(host->context, pins[i].store, LEFT_ALONE_NS))
+				continue;
+			if (drec_pin_release(reader, i) == 0)
+				incidents_log(incidents, "incident_left",
+					      "A pin in %s was let go of: its daemon has been gone for a day",
+					      incidents->rings[r].path);
+		}
+	}
+}
+
 static struct incident_ring *ring_of(struct incident *incident, const struct incidents_ring *ring)
 {
 	const uint8_t *id = drec_reader_header(ring->reader)->ring_id;
@@ -209,6 +236,9 @@ static void go_on(struct incidents *incidents, struct incident *incident, bool p
 	if (incident->restarted)
 		incident_note(incident, "machine restarted");
 	if (published) {
+		/* It was to be told that it is over, which the record alone knows. */
+		incident->progress_ns = incident->resolved_ns;
+		incident->to_resolve = incident->resolved_ns != 0;
 		incidents_job_write(incidents, incident); /* lets the rings go, and tells */
 		return;
 	}
@@ -263,6 +293,9 @@ static void watch_ongoing(struct incidents *incidents, const struct incidents_en
 		snprintf(incident->id_text, sizeof(incident->id_text), "%s", entry->id);
 		snprintf(incident->folder, sizeof(incident->folder), "%s", entry->folder);
 		incident->mono_to_unix_ns = incidents->host.mono_to_unix_ns(incidents->host.context);
+		memcpy(incident->boot_id, incidents->boot_id, sizeof(incident->boot_id));
+		incident->window[0].a_ns = incident->window[0].b_ns = entry->t0_ns;
+		incident->n_windows = 1;
 		incident->state = INCIDENT_HOOKED;
 		incidents_add(incidents, incident);
 		watched++;
@@ -308,6 +341,7 @@ int incidents_adopt(struct incidents *incidents)
 	incidents_rings(incidents);
 	for (size_t i = 0; i < incidents->n_rings; i++)
 		adopt_pins(incidents, &incidents->rings[i], entries, count);
+	incidents_release_left(incidents);
 	files_each(incidents_store_folder_fd(incidents->store), ".", remove_leftover, &leftover);
 	for (incident = incidents->list; incident; incident = next) {
 		next = incident->next;

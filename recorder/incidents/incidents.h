@@ -109,6 +109,8 @@ struct incidents_host {
 	 * then incidents_collected() follows. Begun at the firing, since a stall may be over after post. */
 	bool (*collect)(void *context, const char *id, const struct triggers_firing *firing, uint32_t pid,
 			const char *folder);
+	/* Whether no daemon of that store has run here for `for_ns`: then its pins are in nobody's use. */
+	bool (*abandoned)(void *context, const uint8_t store_id[INCIDENTS_ID_BYTES], int64_t for_ns);
 	/* The incident takes no further firings in: triggers_engine_settled(). */
 	void (*settled)(void *context);
 	/* Captures that meet [a, b], and the nearest before and after; returns how many. */

@@ -252,8 +252,12 @@ static int run_resolve(struct job *job)
 {
 	struct incident *incident = job->incident;
 	char *text = NULL;
-	int r = incident_manifest_resolve(job->incidents->store, incident->folder, incident->progress_ns,
-					  &text);
+	int r;
+
+	/* The record first: till it is gone, the next start tells of it. */
+	incident->resolved_ns = incident->progress_ns;
+	incident_record(incident, job->incidents->store);
+	r = incident_manifest_resolve(job->incidents->store, incident->folder, incident->progress_ns, &text);
 
 	flush_outcomes(job);
 	if (r < 0)

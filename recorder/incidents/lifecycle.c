@@ -571,9 +571,14 @@ void incidents_tick(struct incidents *incidents)
 {
 	struct incident *next;
 
-	if (!incidents->list || incidents->stopping)
+	bool look = incidents->host.mono_ns(incidents->host.context) - incidents->left_looked_mono_ns >=
+		    LEFT_LOOK_NS;
+
+	if ((!incidents->list && !look) || incidents->stopping)
 		return;
 	incidents_rings(incidents);
+	if (look)
+		incidents_release_left(incidents);
 	for (struct incident *incident = incidents->list; incident; incident = next) {
 		next = incident->next;
 		tick_one(incidents, incident);

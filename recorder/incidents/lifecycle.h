@@ -17,6 +17,8 @@ enum {
 #define COLLECT_NS        INT64_C(20000000000)
 #define RETRY_NS          INT64_C(10000000000)
 #define CRASH_HOLD_NS     INT64_C(60000000000)
+#define LEFT_ALONE_NS     INT64_C(86400000000000)
+#define LEFT_LOOK_NS      INT64_C(60000000000)
 #define SUSPICION_TRIGGER "suspicion"
 
 /* Series that are suspicious since about the same time share one pin a ring. */
@@ -40,6 +42,7 @@ struct incidents {
 	uint8_t boot_id[16];
 	char host_name[DREC_TEXT_MAX];
 	unsigned jobs;
+	int64_t left_looked_mono_ns; /* when pins of daemons long gone were last looked for */
 	bool stopping;
 };
 
@@ -61,6 +64,9 @@ void incidents_job_resolve(struct incidents *incidents, struct incident *inciden
 void incidents_tell(struct incidents *incidents, struct incident *incident, const char *event);
 /* Takes in what waited for a job's end. */
 void incidents_settle_waiting(struct incidents *incidents, struct incident *incident);
+
+/* adopt.c: lets go of what daemons of other stores pinned and left. */
+void incidents_release_left(struct incidents *incidents);
 
 /* suspicion.c */
 bool incidents_suspected(const struct incidents *incidents, int64_t a_ns);

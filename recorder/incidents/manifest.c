@@ -413,6 +413,12 @@ int incident_manifest_resolve(struct incidents_store *store, const char *folder,
 	if (r < 0)
 		return r;
 	revision = json_number(json, "revision", 1);
+	/* Killed after it was written and before anybody was told. */
+	if (json_ns(json, "resolved_ns", 0) == resolved_ns) {
+		r = print(json, ret_text);
+		cJSON_Delete(json);
+		return r;
+	}
 	cJSON_DeleteItemFromObjectCaseSensitive(json, "resolved_ns");
 	cJSON_DeleteItemFromObjectCaseSensitive(json, "revision");
 	cJSON_AddNumberToObject(json, "revision", revision + 1);

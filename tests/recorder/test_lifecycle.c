@@ -123,6 +123,12 @@ static bool collect(void *context, const char *id, const struct triggers_firing 
 	return true;
 }
 
+static bool abandoned(void *context, const uint8_t store_id[INCIDENTS_ID_BYTES], int64_t for_ns)
+{
+	(void)context, (void)for_ns;
+	return store_id[0] == 1;
+}
+
 /* A daemon's half: readers, store, life cycle. */
 static void start(struct world *world)
 {
@@ -135,6 +141,7 @@ static void start(struct world *world)
 					    .alert = alert,
 					    .settled = settled,
 					    .collect = collect,
+					    .abandoned = abandoned,
 					    .log = note_log};
 	const struct drec_reader_options options = {.writable = 1, .rings_only = 1};
 	struct drec_problem problem;
@@ -654,12 +661,46 @@ START_TEST(no_room_at_all)
 }
 END_TEST
 
+static unsigned left_pin(struct world *world, uint8_t store, int64_t age_ns)
+{
+	struct drec_pin pin = {.t0_ns = unix_ns() - age_ns, .trigger = "stall"};
+	unsigned entry;
+
+	memset(pin.store, store, sizeof(pin.store));
+	memset(pin.incident, 7, sizeof(pin.incident));
+	pin.from = drec_reader_header(world->reader[0])->n_chunks + 1;
+	ck_assert_int_ge(drec_pin_set(world->reader[0], &pin, 1, &entry), 0);
+	return entry;
+}
+
+/* Store 1's daemon is gone for good, store 2's is running. */
+START_TEST(pins_of_daemons_long_gone_go)
+{
+	const int64_t day = 86400000 * MS;
+	struct drec_pin pins[DREC_PINS_MAX];
+	struct world world;
+	unsigned old, young, used;
+
+	make_world(&world);
+	start(&world);
+	old = left_pin(&world, 1, day + 1000 * MS);
+	young = left_pin(&world, 1, day / 2);
+	used = left_pin(&world, 2, 2 * day);
+	assert_ok(incidents_adopt(world.incidents));
+	assert_ok(drec_pins_read(world.reader[0], pins));
+	ck_assert(!pins[old].active && pins[young].active && pins[used].active);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
 /* --- killed at every point --- */
 
 static const char *const points[] = {
-	"pinned",     "recorded",        "opened",        "post_over",  "tmp_made",        "raw_written",
-	"raw_synced", "captures_linked", "macro_written", "raw_sealed", "report_written",  "sealed",
-	"published",  "parent_synced",   "released",      "readied",    "pending_removed",
+	"pinned",         "recorded",         "opened",          "post_over",     "tmp_made",
+	"raw_written",    "raw_synced",       "captures_linked", "macro_written", "raw_sealed",
+	"report_written", "manifest_written", "sealed",          "published",     "parent_synced",
+	"released",       "readied",          "pending_removed", "revised",
 };
 
 static void live_until_killed(struct world *world, const char *point)
@@ -667,7 +708,7 @@ static void live_until_killed(struct world *world, const char *point)
 	struct triggers_firing firing = stall();
 	const struct timespec pause = {.tv_nsec = MS};
 
-	firing.ongoing = 0;
+	firing.ongoing = !strcmp(point, "revised");
 	setenv("DRIVEREC_KILL_AT", point, 1);
 	start(world);
 	incidents_firing(world->incidents, &firing, NULL);
@@ -675,6 +716,7 @@ static void live_until_killed(struct world *world, const char *point)
 		incidents_tick(world->incidents);
 		nanosleep(&pause, NULL);
 	}
+	incidents_progress(world->incidents, &firing, unix_ns());
 	_exit(0);
 }
 
@@ -703,6 +745,8 @@ START_TEST(killed_anywhere_is_finished_once)
 	ck_assert_str_eq(entry.trigger, "stall");
 	ck_assert_uint_ge(told(&world, "opened", entry.id), 1);
 	ck_assert_uint_ge(told(&world, "ready", entry.id), 1);
+	ck_assert_uint_eq(told(&world, "resolved", entry.id), !strcmp(points[_i], "revised"));
+	ck_assert_int_eq(entry.resolved_ns != 0, !strcmp(points[_i], "revised"));
 	ck_assert_uint_eq(count_pins(&world), 0);
 	ck_assert_uint_eq(count_files(test_path(world.store_path, "pending")), 0);
 	ck_assert_uint_eq(count_files(test_path(world.store_path, "incidents")), 1);
@@ -814,6 +858,7 @@ int main(void)
 		{"unlinked ring", unlinked_ring_is_still_kept},
 		{"no room for raw windows", no_room_for_raw},
 		{"no room at all", no_room_at_all},
+		{"pins left", pins_of_daemons_long_gone_go},
 	};
 	TCase *killed;
 
