@@ -12,6 +12,7 @@
 #include <reducer/inspect.h>
 
 #include "command.h"
+#include "ns.h"
 #include "output.h"
 #include "ring_file.h"
 
@@ -168,7 +169,7 @@ static int print_tracks(struct reducer_inspect *inspect)
 		output_table_cell(table, "%s", track.name);
 		output_table_cell(table, "%s", output_count(text, track.spans));
 		output_table_cell(table, "%s", output_duration(text, track.busy_ns));
-		output_table_cell(table, "%s", output_duration(text, track.last_ns - track.first_ns));
+		output_table_cell(table, "%s", output_duration(text, ns_sub(track.last_ns, track.first_ns)));
 		output_table_cell(table, "%s", output_duration(text, track.longest_ns));
 		output_table_cell(table, "%.60s", track.longest_name ? track.longest_name : "");
 	}

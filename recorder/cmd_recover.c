@@ -113,7 +113,7 @@ static int64_t host_mono_ns(void *context)
 {
 	const struct dead_ring *dead = context;
 
-	return dead->last_ns - dead->offset_ns;
+	return ns_sub(dead->last_ns, dead->offset_ns);
 }
 
 static int64_t host_offset_ns(void *context)
@@ -154,7 +154,7 @@ static int keep_ring(struct dead_ring *dead, struct incidents_store *store)
 	int r = incidents_new(&host, store, &sizing, &incidents);
 
 	if (r == 0)
-		r = incidents_manual(incidents, &firing, dead->last_ns - dead->born_ns + 1, id);
+		r = incidents_manual(incidents, &firing, ns_add(ns_sub(dead->last_ns, dead->born_ns), 1), id);
 	if (r == 0)
 		incidents_tick(incidents);
 	if (r == 0 && incidents_counters(incidents)->published == 0)
@@ -234,7 +234,7 @@ static int recover_all(const struct command_call *call, struct incidents_store *
 	char run_dir[256], folder[300], path[600];
 	const char *why = "";
 	struct dirent *entry;
-	int found = 0, r = drec_run_dir(options->run_dir, run_dir, sizeof(run_dir), &why);
+	int found = 0, status = COMMAND_DONE, r = drec_run_dir(options->run_dir, run_dir, sizeof(run_dir), &why);
 	DIR *dir;
 
 	if (r < 0)
@@ -247,15 +247,30 @@ static int recover_all(const struct command_call *call, struct incidents_store *
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		/* A ring that cannot be read takes nothing from the others. */
 		r = recover(call, path, store, false);
 		if (r < 0)
-			break;
-		found += r;
+			status = -r;
+		else
+			found += r;
 	}
 	closedir(dir);
-	if (r >= 0 && !found)
+	if (status == COMMAND_DONE && !found)
 		printf("no ring of a producer that died without saying so in %s\n", folder);
-	return r < 0 ? -r : COMMAND_DONE;
+	return status;
+}
+
+static int recover_each(const struct command_call *call, struct incidents_store *store)
+{
+	int status = COMMAND_DONE;
+
+	for (int i = 0; i < call->argc; i++) {
+		int r = recover(call, call->argv[i], store, true);
+
+		if (r < 0)
+			status = -r;
+	}
+	return status;
 }
 
 static int open_store(const struct command_call *call, struct incidents_store **ret_store)
@@ -285,11 +300,8 @@ static int recover_run(const struct command_call *call)
 		status = open_store(call, &store);
 	if (status == COMMAND_DONE && call->argc == 0)
 		status = recover_all(call, store);
-	for (int i = 0; status == COMMAND_DONE && i < call->argc; i++) {
-		int r = recover(call, call->argv[i], store, true);
-
-		status = r < 0 ? -r : COMMAND_DONE;
-	}
+	else if (status == COMMAND_DONE)
+		status = recover_each(call, store);
 	incidents_store_free(store);
 	return status;
 }

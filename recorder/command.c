@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plain_text.h"
 #include "standard_fds.h"
 #include "suggest.h"
 #include "version.h"
@@ -20,9 +21,11 @@ const struct command *command_find(const char *name)
 
 static int complain(const struct command_call *call, int status, const char *format, va_list values)
 {
-	fprintf(stderr, "driverec %s: ", call->command->name);
-	vfprintf(stderr, format, values);
-	fputc('\n', stderr);
+	/* One line, whatever a file is called. */
+	char text[4096];
+	vsnprintf(text, sizeof(text), format, values);
+	plain_text(text, sizeof(text), text, strlen(text));
+	fprintf(stderr, "driverec %s: %s\n", call->command->name, text);
 	return status;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ns.h"
 #include "output.h"
 #include "plain_text.h"
 #include "trigger_settings.h"
@@ -105,7 +106,7 @@ static void on_firing(void *context, const struct triggers_firing *firing, enum 
 	struct replay *replay = context;
 	const struct replay_settings *settings = replay->settings;
 	if (gate == TRIGGERS_PASSED)
-		replay->settle_ns = firing->detected_ns + post_ns(replay, firing);
+		replay->settle_ns = ns_add(firing->detected_ns, post_ns(replay, firing));
 	if (settings->trigger && strcmp(settings->trigger, firing->trigger))
 		return;
 	if (gate == TRIGGERS_PASSED)

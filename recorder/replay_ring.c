@@ -80,7 +80,8 @@ static int keep_text(struct rings *rings, struct moment *moment, const char *tex
 		rings->texts = larger;
 		rings->text_room = room;
 	}
-	memcpy(rings->texts + rings->text_bytes, text, bytes);
+	if (bytes)
+		memcpy(rings->texts + rings->text_bytes, text, bytes);
 	moment->text_at = (uint32_t)rings->text_bytes;
 	moment->text_bytes = (uint16_t)bytes;
 	rings->text_bytes += bytes;

@@ -11,6 +11,7 @@
 
 #include <reducer/input.h>
 
+#include "ns.h"
 #include "replay.h"
 
 enum { LINE_MAX_BYTES = 4096, FIELDS_MAX = 32 };
@@ -66,7 +67,7 @@ static void end_run(struct steps *steps)
 	if (!steps->has_run)
 		return;
 	if (steps->replay->clock_ns > steps->first_ns)
-		steps->replay->job_ns += steps->replay->clock_ns - steps->first_ns;
+		steps->replay->job_ns += ns_sub(steps->replay->clock_ns, steps->first_ns);
 	replay_end(steps->replay);
 	steps->has_run = false;
 }
@@ -93,7 +94,7 @@ static int begin_run(struct steps *steps, const char *run, int64_t now_ns)
 static void take_step(struct steps *steps, int64_t end_ns, int64_t length_ns, int64_t step)
 {
 	struct replay *replay = steps->replay;
-	struct triggers_sample sample = {.start_ns = end_ns - length_ns,
+	struct triggers_sample sample = {.start_ns = ns_sub(end_ns, length_ns),
 					 .duration_ns = length_ns,
 					 .step = step,
 					 .sample = steps->sample++};
@@ -115,7 +116,7 @@ static void take_eval(struct steps *steps, int64_t now_ns, bool begins)
 		steps->eval_ns = now_ns;
 	} else if (steps->in_eval) {
 		struct triggers_sample sample = {.start_ns = steps->eval_ns,
-						 .duration_ns = now_ns - steps->eval_ns,
+						 .duration_ns = ns_sub(now_ns, steps->eval_ns),
 						 .step = -1,
 						 .phase = "eval",
 						 .sample = steps->sample};

@@ -14,6 +14,8 @@
 
 #include <reducer/chrome.h>
 
+#include "ns.h"
+#include "plain_text.h"
 #include "replay.h"
 
 enum {
@@ -32,6 +34,11 @@ struct span {
 	uint32_t track, name;
 	int64_t sample;
 };
+
+static int64_t end_of(const struct span *span)
+{
+	return ns_add(span->start_ns, span->duration_ns);
+}
 
 /* Texts numbered in the order they were first seen. */
 struct names {
@@ -275,7 +282,7 @@ static int by_track_and_step(const void *a_, const void *b_)
 static int by_end(const void *a_, const void *b_)
 {
 	const struct span *a = a_, *b = b_;
-	int64_t a_end = a->start_ns + a->duration_ns, b_end = b->start_ns + b->duration_ns;
+	int64_t a_end = end_of(a), b_end = end_of(b);
 	if (a_end != b_end)
 		return a_end < b_end ? -1 : 1;
 	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
@@ -285,21 +292,22 @@ static int by_end(const void *a_, const void *b_)
 static int make_steps(struct trace *trace)
 {
 	size_t spans = trace->count;
-	qsort(trace->span, spans, sizeof(*trace->span), by_track_and_step);
+	if (spans)
+		qsort(trace->span, spans, sizeof(*trace->span), by_track_and_step);
 	for (size_t i = 0, next; i < spans; i = next) {
 		struct span step = trace->span[i];
-		int64_t end_ns = step.start_ns + step.duration_ns;
+		int64_t end_ns = end_of(&step);
 		for (next = i; next < spans && !by_track_and_step(&trace->span[i], &trace->span[next]);
 		     next++) {
 			const struct span *span = &trace->span[next];
 			if (span->start_ns < step.start_ns)
 				step.start_ns = span->start_ns;
-			if (span->start_ns + span->duration_ns > end_ns)
-				end_ns = span->start_ns + span->duration_ns;
+			if (end_of(span) > end_ns)
+				end_ns = end_of(span);
 		}
 		if (step.step == INT64_MIN)
 			continue;
-		step.duration_ns = end_ns - step.start_ns;
+		step.duration_ns = ns_sub(end_ns, step.start_ns);
 		step.name = trace->step_name;
 		struct row *row = rows_take(&trace->rows, step.track, step.name);
 		int result = row ? append(trace, step) : -ENOMEM;
@@ -320,11 +328,12 @@ static int by_begin(const void *a_, const void *b_)
 
 static void find_nesting(struct trace *trace)
 {
-	qsort(trace->span, trace->count, sizeof(*trace->span), by_begin);
+	if (trace->count)
+		qsort(trace->span, trace->count, sizeof(*trace->span), by_begin);
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct span *span = &trace->span[i];
 		struct row *row = rows_place(&trace->rows, span->track, span->name);
-		int64_t end_ns = span->start_ns + span->duration_ns;
+		int64_t end_ns = end_of(span);
 		row->nests |= span->start_ns < row->end_ns && end_ns <= row->end_ns;
 		if (end_ns > row->end_ns)
 			row->end_ns = end_ns;
@@ -343,11 +352,14 @@ static void make_series(struct trace *trace)
 		bool step = row->name == trace->step_name;
 		if (row->name == UINT32_MAX || (!step && (enough || row->count < FREQUENT || row->nests)))
 			continue;
+		char name[TRIGGERS_NAME_MAX];
+		const char *text = trace->names.text[row->name];
+		plain_text(name, sizeof(name), text, strlen(text));
 		/* As a feed would be: all of it is one source, so that what is slow together is one. */
 		struct triggers_series_key key = {.role = step ? TRIGGERS_STEP : TRIGGERS_SPAN,
 						  .rank = UINT32_MAX,
 						  .track = row->track,
-						  .name = trace->names.text[row->name],
+						  .name = name,
 						  .alarms = 1};
 		row->series = triggers_engine_series(trace->replay->engine, &key);
 	}
@@ -356,7 +368,8 @@ static void make_series(struct trace *trace)
 static void feed(struct trace *trace)
 {
 	struct replay *replay = trace->replay;
-	qsort(trace->span, trace->count, sizeof(*trace->span), by_end);
+	if (trace->count)
+		qsort(trace->span, trace->count, sizeof(*trace->span), by_end);
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct span *span = &trace->span[i];
 		struct row *row = rows_place(&trace->rows, span->track, span->name);
@@ -366,7 +379,7 @@ static void feed(struct trace *trace)
 						 .duration_ns = span->duration_ns,
 						 .step = span->step == INT64_MIN ? -1 : span->step,
 						 .sample = row->samples++};
-		replay_advance(replay, span->start_ns + span->duration_ns);
+		replay_advance(replay, end_of(span));
 		triggers_engine_observe(replay->engine, row->series, &sample);
 		replay->samples++;
 		replay->steps += span->name == trace->step_name;
@@ -378,7 +391,7 @@ static void feed(struct trace *trace)
 		if (trace->span[i].start_ns < first_ns)
 			first_ns = trace->span[i].start_ns;
 	const struct span *last = &trace->span[trace->count - 1];
-	replay->job_ns += last->start_ns + last->duration_ns - first_ns;
+	replay->job_ns = ns_add(replay->job_ns, ns_sub(end_of(last), first_ns));
 }
 
 static int read_trace(struct trace *trace, const char *path, char *error, size_t error_room)

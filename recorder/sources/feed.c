@@ -22,6 +22,7 @@
 
 #include "http/server.h"
 #include "log.h"
+#include "ns.h"
 
 enum { PIECE_BYTES = 256 << 10, PIECES_A_TICK = 8, CHUNK_BYTES = 1 << 20 };
 
@@ -56,9 +57,9 @@ static int on_event(void *context, const struct reducer_event *event)
 {
 	struct document *document = context;
 	struct feed *feed = document->feed;
-	int64_t end_ns = event->start_ns + (event->has_duration ? event->duration_ns : 0);
+	int64_t end_ns = ns_add(event->start_ns, event->has_duration ? event->duration_ns : 0);
 	if (document->report.has_base)
-		end_ns += document->report.base_unix_ns;
+		end_ns = ns_add(end_ns, document->report.base_unix_ns);
 	if (event->has_time && end_ns > feed->watermark_ns)
 		feed->watermark_ns = end_ns;
 	return document->to_ring.event(document->to_ring.context, event);

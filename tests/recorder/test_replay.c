@@ -239,6 +239,31 @@ START_TEST(step_tables_fire_with_their_row)
 }
 END_TEST
 
+/* Times at the ends of what 64 bits hold, and nothing at all. */
+static const char *const far_traces[] = {
+	"[]",
+	"[{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":9000000000000000,\"dur\":9000000000000000},"
+	"{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":-9000000000000000,\"dur\":9223372036854775.807},"
+	"{\"ph\":\"X\",\"name\":\"a\\u001b[2J\",\"pid\":1,\"tid\":1,\"ts\":1e999999999,\"dur\":-5}]",
+	"{\"baseTimeNanoseconds\":9223372036854775807,\"traceEvents\":["
+	"{\"ph\":\"X\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":9200000000000000,\"dur\":9e15},"
+	"{\"ph\":\"X\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":-9200000000000000,\"dur\":9e15}]}",
+};
+
+START_TEST(times_out_of_all_bounds_do_no_harm)
+{
+	const char *path = test_path(test_folder(), "far.json");
+	char error[512] = "", *lines;
+	size_t bytes;
+	static const struct replay_settings settings = {.json = true};
+	struct replay replay = {.settings = &settings, .out = open_memstream(&lines, &bytes)};
+	test_write_file(path, far_traces[_i], strlen(far_traces[_i]));
+	assert_ok(replay_trace(&replay, path, error, sizeof(error)));
+	fclose(replay.out);
+	free(lines);
+}
+END_TEST
+
 int main(void)
 {
 	if (!test_data_folder()) {
@@ -259,5 +284,8 @@ int main(void)
 	tcase_add_loop_test(steps, decimals_are_exact, 0, sizeof(decimals) / sizeof(decimals[0]));
 	tcase_add_test(steps, step_tables_fire_with_their_row);
 	suite_add_tcase(suite, steps);
+	TCase *far = tcase_create("far times");
+	tcase_add_loop_test(far, times_out_of_all_bounds_do_no_harm, 0, sizeof(far_traces) / sizeof(far_traces[0]));
+	suite_add_tcase(suite, far);
 	return test_run(suite);
 }
