@@ -37,7 +37,10 @@ static void show_evidence(const cJSON *root)
 		json_text(firing, "severity", severity, sizeof(severity));
 		json_text(firing, "trigger", trigger, sizeof(trigger));
 		json_text(firing, "series", series, sizeof(series));
-		printf("  %s (%s), series \"%s\", noticed %s%s%s\n", trigger, severity, series,
+		printf("  %s (%s)", trigger, severity);
+		if (series[0])
+			printf(", series \"%s\"", series);
+		printf(", noticed %s%s%s\n",
 		       output_time(when, json_ns(firing, "detected_ns", 0)), text[0] ? ": " : "", text);
 	}
 }

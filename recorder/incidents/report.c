@@ -31,15 +31,15 @@ static void grouped(char *ret_text, size_t room, int64_t value)
 	ret_text[out] = 0;
 }
 
-/* "41.2 s", "118 ms", "2 h 5 min" */
+/* "41.2 s", "118 ms", "1.8 ms", "2.5 h": two digits at least, as "2 ms, 1.5 x its usual 1 ms" says nothing */
 static void duration(char *ret_text, size_t room, double ns)
 {
 	double s = ns / 1e9;
 
 	if (s < 0.001)
-		snprintf(ret_text, room, "%.0f us", ns / 1e3);
+		snprintf(ret_text, room, "%.*f us", s < 9.95e-6 ? 1 : 0, ns / 1e3);
 	else if (s < 1)
-		snprintf(ret_text, room, "%.0f ms", ns / 1e6);
+		snprintf(ret_text, room, "%.*f ms", s < 9.95e-3 ? 1 : 0, ns / 1e6);
 	else if (s < 600)
 		snprintf(ret_text, room, "%.1f s", s);
 	else if (s < 7200)
@@ -217,8 +217,10 @@ static void write_evidence(const struct incident *incident, FILE *out)
 		char when[32];
 
 		clock_time(when, sizeof(when), firing->detected_ns);
-		fprintf(out, "- %s (%s), series \"%s\", noticed %s%s%s\n", firing->trigger,
-			triggers_severity_name(firing->severity), firing->series, when,
+		fprintf(out, "- %s (%s)", firing->trigger, triggers_severity_name(firing->severity));
+		if (firing->series[0])
+			fprintf(out, ", series \"%s\"", firing->series);
+		fprintf(out, ", noticed %s%s%s\n", when,
 			firing->evidence[0] ? ": " : "", firing->evidence);
 	}
 	if (incident->more_firings)

@@ -114,6 +114,19 @@ START_TEST(a_rank_that_died)
 }
 END_TEST
 
+START_TEST(short_steps_have_digits)
+{
+	const char *inside[] = {""};
+	struct made *made = make("latency_spike", 0, inside, 1);
+	struct triggers_firing *firing = &made->incident.firing[0];
+	snprintf(firing->series, sizeof(firing->series), "step");
+	firing->value = 1.77e6;
+	firing->expected = 1.16e6;
+	firing->ratio = 1.54;
+	expect(made, "Rank 0 took 1.8 ms for \"step\" at step 80, 07:52:30.595 UTC: 1.5 x its usual 1.2 ms.");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("sentence");
@@ -126,5 +139,8 @@ int main(void)
 	tcase_add_test(crash, a_command_that_failed);
 	tcase_add_test(crash, a_rank_that_died);
 	suite_add_tcase(suite, crash);
+	TCase *spike = tcase_create("latency spike");
+	tcase_add_test(spike, short_steps_have_digits);
+	suite_add_tcase(suite, spike);
 	return test_run(suite);
 }
