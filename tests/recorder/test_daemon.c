@@ -168,12 +168,28 @@ static void write_steps(drec *rec, unsigned count, int ms)
 }
 
 /* What this program does as a job. */
+/* Fills a small ring several times a second. */
+static void chat(drec *rec)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	uint32_t name = drec_name(rec, "chat");
+	for (;;) {
+		for (int i = 0; i < 60; i++) {
+			drec_time now = drec_now(rec);
+			drec_span(rec, 0, name, now, now + 1);
+		}
+		nanosleep(&pause, NULL);
+	}
+}
+
 static int be_job(const char *what)
 {
 	drec *rec = drec_open(NULL);
 	/* For tests/torture/kill_daemon.sh. */
 	if (strcmp(what, "runs") == 0)
 		write_steps(rec, 1000000, 5);
+	if (strcmp(what, "chats") == 0)
+		chat(rec);
 	write_steps(rec, 5, 5);
 	if (strcmp(what, "killed") == 0) {
 		drec_begin(rec, drec_name(rec, "all_reduce"));
