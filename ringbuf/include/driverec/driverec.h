@@ -53,7 +53,7 @@ enum { DREC_RANK_UNKNOWN = -1 };
 /* Every field may be 0. Texts are copied; what they may hold: [A-Za-z0-9._-]{1,63}, no leading dot. */
 struct drec_options {
 	const char *run_dir; /* default: $DRIVEREC_RUN_DIR, /run/driverec, /dev/shm/driverec-<uid> */
-	const char *job;     /* default: the environment's job name (docs/identity.md) */
+	const char *job;     /* default: the environment's job name (driverec/identity.h) */
 	const char *name;    /* default: rank<N>, else the process name */
 	const int *rank;     /* default: the environment's rank */
 	uint64_t ring_bytes; /* of event data; default 16 MiB, or $DRIVEREC_RING_SIZE bytes */
