@@ -49,7 +49,7 @@ struct world {
 	_Atomic int stop;
 	int64_t pre_ns, post_ns, behind_ns;
 	uint64_t bytes_max;
-	bool read_only;
+	bool read_only, gone; /* gone: so is the ring's file */
 };
 
 static int64_t mono_ns(void *context)
@@ -83,6 +83,8 @@ static size_t rings(void *context, struct incidents_ring *ret, size_t room)
 {
 	struct world *world = context;
 
+	if (world->gone)
+		return 0;
 	if (room)
 		ret[0] = (struct incidents_ring){.reader = world->reader,
 						 .path = drec_path(world->rec),
@@ -512,6 +514,43 @@ START_TEST(killed_while_draining)
 }
 END_TEST
 
+/* What was drained outlives the ring, as after a restart of the machine. */
+START_TEST(drained_parts_outlive_the_ring)
+{
+	struct world world;
+	struct outcome outcome;
+	int64_t t0;
+	int status;
+	pid_t child;
+
+	make_world(&world);
+	world.post_ns = 800 * MS;
+	t0 = unix_ns();
+	child = fork();
+	if (child == 0)
+		live_until_killed(&world, _i ? "raw_sealed" : "drain_moved", "0");
+	start_writers(&world, 60);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	start(&world);
+	world.gone = true;
+	assert_ok(incidents_adopt(world.incidents));
+	run(&world, 1);
+	stop_writers(&world);
+	outcome = judge(&world, t0);
+	ck_assert_uint_ge(outcome.files, 1);
+	ck_assert_uint_gt(outcome.found, 0);
+	ck_assert(outcome.onset_whole);
+	/* Killed after the last part was written there is nothing more to want of the ring. */
+	if (_i)
+		ck_assert_uint_eq(outcome.found, outcome.written);
+	else
+		ck_assert_str_eq(outcome.why, "a ring was gone");
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
 /* --- at random --- */
 
 START_TEST(verdict_is_the_truth)
@@ -561,6 +600,7 @@ int main(void)
 		{"full disk", full_disk_keeps_what_was_drained, 1},
 		{"suspicion", suspicion_keeps_the_onset, 2},
 		{"killed while draining", killed_while_draining, (int)(sizeof(points) / sizeof(points[0]))},
+		{"parts without a ring", drained_parts_outlive_the_ring, 2},
 		{"verdict and truth", verdict_is_the_truth, 1},
 	};
 
