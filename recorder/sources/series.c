@@ -35,6 +35,7 @@ struct place {
 	int64_t last_end_ns; /* of the latest finished one: an older open one is out of date */
 	int64_t last_step;
 	bool open, is_step;
+	char phase[TRIGGERS_NAME_MAX]; /* "" = train */
 };
 
 struct series {
@@ -345,6 +346,7 @@ static void finish(struct series *series, const struct series_source *source, st
 	if (place) {
 		place->open = false;
 		place->last_end_ns = event->end_ns;
+		snprintf(place->phase, sizeof(place->phase), "%s", phase ? phase : "");
 		if (step >= 0)
 			place->last_step = step;
 	}
@@ -374,6 +376,7 @@ void series_open(struct series *series, const struct series_source *source, unsi
 		return;
 	place->open = true;
 	bool named = name_text(series, source, name, "", phase);
+	snprintf(place->phase, sizeof(place->phase), "%s", named ? phase : "");
 	triggers_engine_open(series->engine, known->series, start_ns,
 			     is_step ? (int64_t)(step & INT64_MAX) : -1, named ? phase : NULL);
 }
@@ -412,6 +415,23 @@ static void on_step_span(struct series *series, const struct series_source *sour
 	finish(series, source, known_step(series, source, event->track), event, step_of_name(text, bytes), NULL);
 }
 
+/* What a source does now: the phase that is open, else that of the step that is, or was, the latest. */
+static const char *phase_now(const struct series *series, uint32_t source)
+{
+	const struct place *best = NULL;
+	for (size_t i = 0; i < series->n_places; i++) {
+		const struct place *place = &series->places[i];
+		if (place->source != source)
+			continue;
+		if (!place->is_step && place->open)
+			return place->phase;
+		if (place->is_step && (!best || place->open > best->open ||
+				       (place->open == best->open && place->last_end_ns > best->last_end_ns)))
+			best = place;
+	}
+	return best ? best->phase : NULL;
+}
+
 static void on_span(struct series *series, const struct series_source *source, const struct series_event *event)
 {
 	if (!event->name && event->text && step_of_name(event->text, event->text_bytes) >= 0) {
@@ -431,6 +451,7 @@ static void on_span(struct series *series, const struct series_source *source, c
 		.duration_ns = ns_sub(event->end_ns, event->start_ns),
 		.value = (double)(ns_sub(event->end_ns, event->start_ns)),
 		.step = -1,
+		.phase = known && known->alarms ? phase_now(series, source->source) : NULL,
 		.sample = event->sample,
 	};
 	observe(series, known, &sample);

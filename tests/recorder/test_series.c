@@ -197,6 +197,39 @@ START_TEST(phases_have_series_of_their_own)
 }
 END_TEST
 
+/* Steps of 100 ms that load for some of it. Returns the end of the last. */
+static int64_t loading_steps(uint32_t phase, int64_t from_ns, unsigned count, int64_t load_ns)
+{
+	for (unsigned i = 0; i < count; i++) {
+		mark(DREC_MARK_STEP_BEGIN, phase, from_ns, from_ns, i);
+		span(LOAD, from_ns, from_ns + load_ns);
+		from_ns += 500 * MS;
+		mark(DREC_MARK_STEP_END, phase, from_ns - 500 * MS, from_ns, i);
+	}
+	return from_ns;
+}
+
+START_TEST(spans_have_a_usual_length_in_each_phase)
+{
+	struct triggers_belief belief;
+	char error[64];
+	int64_t at = loading_steps(TRAIN, 0, 60, 15 * MS);
+	at = loading_steps(EVAL, at, 40, 60 * MS);
+	at = loading_steps(TRAIN, at, 20, 15 * MS);
+	ck_assert_uint_eq(heard.firings, 0);
+	ck_assert(belief_named("load@eval", TRIGGERS_SPAN, &belief));
+	ck_assert_uint_eq(belief.samples, 40);
+	loading_steps(EVAL, at, 1, 300 * MS);
+	ck_assert_uint_eq(heard.spikes, 1);
+	ck_assert_str_eq(heard.last.series, "load");
+	ck_assert_str_eq(heard.last.phase, "eval");
+	/* A limit is for all phases. */
+	assert_ok(triggers_engine_set(engine, "threshold", "load > 50 ms critical", error, sizeof(error)));
+	loading_steps(EVAL, at + INT64_C(120000) * MS, 1, 60 * MS);
+	ck_assert_str_eq(heard.last.trigger, "threshold");
+}
+END_TEST
+
 START_TEST(counters_by_their_value)
 {
 	struct triggers_belief belief;
@@ -326,6 +359,7 @@ int main(void)
 	tcase = add_case(suite, "names");
 	tcase_add_test(tcase, names_in_the_configuration_alarm_and_others_are_followed);
 	tcase_add_test(tcase, phases_have_series_of_their_own);
+	tcase_add_test(tcase, spans_have_a_usual_length_in_each_phase);
 	tcase_add_test(tcase, counters_by_their_value);
 	tcase_add_test(tcase, tracks_only_where_asked_for);
 	tcase = add_case(suite, "open");

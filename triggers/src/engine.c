@@ -192,15 +192,18 @@ static int is_train(const char *phase)
 	return !phase || !*phase || !strcmp(phase, "train");
 }
 
-/* The series that samples of this phase belong to: itself, or its child for steps of another phase. */
+/* The series that samples of this phase belong to: itself, or its child for steps and spans of another phase. */
 static struct triggers_series *route(struct triggers_engine *engine, struct triggers_series *series,
 				     const char *phase)
 {
 	char name[TRIGGERS_NAME_MAX];
 	series->last_use = ++engine->table.uses;
-	if (series->role != TRIGGERS_STEP || is_train(phase))
+	if ((series->role != TRIGGERS_STEP && series->role != TRIGGERS_SPAN) || is_train(phase))
 		return series;
-	snprintf(name, sizeof(name), "%.30s@%.30s", series->name, phase);
+	/* Spans are told apart by name alone: a name that would be cut stays whole, for all phases. */
+	if (series->role == TRIGGERS_SPAN && strlen(series->name) + 1 + strlen(phase) >= sizeof(name))
+		return series;
+	snprintf(name, sizeof(name), series->role == TRIGGERS_SPAN ? "%s@%s" : "%.30s@%.30s", series->name, phase);
 	struct triggers_series *child = triggers_table_find(&engine->table, series->role,
 							    series->source->number, series->track, name);
 	if (!child) {

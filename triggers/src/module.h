@@ -119,5 +119,7 @@ enum { TRIGGERS_DURATION_TEXT = 32 };
 const char *triggers_duration_text(double ns, char text[TRIGGERS_DURATION_TEXT]);
 /* What a series is called in a sentence: "step", "step in eval", "load". */
 const char *triggers_series_text(const struct triggers_series *series, char text[2 * TRIGGERS_NAME_MAX]);
+/* Bytes of a span's name in its series' name, which is "name@phase" where the series is of another phase than train. */
+size_t triggers_series_span_bytes(const struct triggers_series *series);
 
 #endif

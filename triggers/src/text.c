@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 
 #include "module.h"
 
@@ -19,12 +20,20 @@ const char *triggers_duration_text(double ns, char text[TRIGGERS_DURATION_TEXT])
 	return text;
 }
 
+size_t triggers_series_span_bytes(const struct triggers_series *series)
+{
+	size_t bytes = strlen(series->name), phase = strlen(series->phase);
+	return phase && bytes > phase ? bytes - phase - 1 : bytes;
+}
+
 const char *triggers_series_text(const struct triggers_series *series, char text[2 * TRIGGERS_NAME_MAX])
 {
 	int name = 0;
 	while (series->name[name] && series->name[name] != '@')
 		name++;
-	if (series->role == TRIGGERS_STEP && series->phase[0])
+	if (series->role == TRIGGERS_SPAN)
+		name = (int)triggers_series_span_bytes(series);
+	if (series->role != TRIGGERS_PHASE && series->phase[0])
 		snprintf(text, 2 * TRIGGERS_NAME_MAX, "%.*s in %s", name, series->name, series->phase);
 	else
 		snprintf(text, 2 * TRIGGERS_NAME_MAX, "%s", series->name);

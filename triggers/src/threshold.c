@@ -9,6 +9,7 @@
  * a matching rule; names are matched once a series. Defaults  no rules.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "module.h"
 
@@ -27,8 +28,12 @@ static void match(const struct triggers_rules *rules, const struct triggers_seri
 {
 	struct threshold_state old = *state;
 	*state = (struct threshold_state){.version = rules->version};
+	/* A limit of a span holds in every phase. */
+	char name[TRIGGERS_NAME_MAX];
+	int bytes = (int)(series->role == TRIGGERS_SPAN ? triggers_series_span_bytes(series) : strlen(series->name));
+	snprintf(name, sizeof(name), "%.*s", bytes, series->name);
 	for (uint32_t i = 0; i < rules->count && state->count < RULES_A_SERIES; i++)
-		if (triggers_pattern_match(rules->rule[i].pattern, series->name)) {
+		if (triggers_pattern_match(rules->rule[i].pattern, name)) {
 			uint8_t at = state->count++;
 			state->rule[at] = (uint8_t)i;
 			for (int j = 0; j < old.count; j++)
