@@ -280,6 +280,12 @@ static void get_incident(void *context, const struct http_request *request, stru
 		answer->json = entry_json(daemon, &entry);
 }
 
+static bool is_text_or_none(const cJSON *object, const char *name)
+{
+	const cJSON *item = cJSON_GetObjectItem(object, name);
+	return !item || cJSON_IsNull(item) || cJSON_IsString(item);
+}
+
 static void post_trigger(void *context, const struct http_request *request, struct http_answer *answer)
 {
 	struct daemon *daemon = context;
@@ -288,6 +294,11 @@ static void post_trigger(void *context, const struct http_request *request, stru
 	int64_t last_ns = 0;
 	const char *last = cJSON_GetStringValue(cJSON_GetObjectItem(request->body, "last"));
 	const char *reason = cJSON_GetStringValue(cJSON_GetObjectItem(request->body, "reason"));
+	if (request->body && (!cJSON_IsObject(request->body) || !is_text_or_none(request->body, "last") ||
+			      !is_text_or_none(request->body, "reason"))) {
+		http_answer_error(answer, MHD_HTTP_BAD_REQUEST, "the body must read {\"last\": \"2 min\", \"reason\": \"…\"}");
+		return;
+	}
 	if (last && (units_parse_duration(last, &last_ns) < 0 || last_ns <= 0)) {
 		http_answer_error(answer, MHD_HTTP_BAD_REQUEST, "\"last\" is \"%.64s\", which is no time like \"2 min\"",
 				  last);

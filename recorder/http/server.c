@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 #include "plain_text.h"
 
-enum { IDLE_SECONDS = 30, BACKLOG = 16 };
+enum { IDLE_SECONDS = 30, BACKLOG = 16, IDLE_MS = 1000, RUNS_A_TURN = 64 };
 
 struct http_server {
 	struct MHD_Daemon *daemon;
@@ -160,17 +161,35 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 	*state = NULL;
 }
 
+static void on_idle(uv_timer_t *timer);
+
+/*
+ * libmicrohttpd does one piece of work for a connection at a time, and its descriptor says nothing of what is
+ * left to do: a body of several pieces, a client to be let in once another one has gone. It has to be asked.
+ */
+static void work(struct http_server *server)
+{
+	MHD_UNSIGNED_LONG_LONG wait_ms = IDLE_MS;
+	for (int i = 0; i < RUNS_A_TURN; i++) {
+		MHD_run(server->daemon);
+		wait_ms = IDLE_MS;
+		/* Twice at least: where the first run made room, the next one listens again. */
+		bool waits = MHD_get_timeout(server->daemon, &wait_ms) != MHD_YES || wait_ms > 0;
+		if (i > 0 && waits)
+			break;
+	}
+	uv_timer_start(&server->idle, on_idle, wait_ms < IDLE_MS ? wait_ms : IDLE_MS, 0);
+}
+
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
-	struct http_server *server = poll->data;
 	(void)status, (void)events;
-	MHD_run(server->daemon);
+	work(poll->data);
 }
 
 static void on_idle(uv_timer_t *timer)
 {
-	struct http_server *server = timer->data;
-	MHD_run(server->daemon);
+	work(timer->data);
 }
 
 static struct MHD_Daemon *start(struct http_server *server, int listen_fd)
@@ -209,7 +228,7 @@ int http_server_new(uv_loop_t *loop, int listen_fd, const struct http_route *rou
 	server->poll.data = server->idle.data = server;
 	server->handles = 2;
 	uv_poll_start(&server->poll, UV_READABLE, on_readable);
-	uv_timer_start(&server->idle, on_idle, 10000, 10000);
+	uv_timer_start(&server->idle, on_idle, IDLE_MS, 0);
 	uv_unref((uv_handle_t *)&server->poll);
 	uv_unref((uv_handle_t *)&server->idle);
 	*ret_server = server;
