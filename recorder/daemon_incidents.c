@@ -6,6 +6,7 @@
 #include "daemon_inside.h"
 #include "log.h"
 #include "macro.h"
+#include "ns.h"
 
 /* A producer's thread may be interrupted between taking the time and committing: by this much at most. */
 static const int64_t LATENESS_NS = 100000000;
@@ -21,7 +22,7 @@ static int64_t watermark(const struct daemon *daemon, const struct producer *pro
 		return INT64_MAX;
 	if (daemon->feed && !feed_ended(daemon->feed) &&
 	    strcmp(feed_ring_path(daemon->feed), producer->path) == 0)
-		return feed_watermark_ns(daemon->feed) + daemon_incident_shift(daemon);
+		return ns_add(feed_watermark_ns(daemon->feed), daemon_incident_shift(daemon));
 	return clock_mono_ns() + clock_unix_offset_ns(&daemon->clock) - LATENESS_NS;
 }
 

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "http/server.h"
@@ -25,6 +26,8 @@
 #include "ns.h"
 
 enum { PIECE_BYTES = 256 << 10, PIECES_A_TICK = 8, CHUNK_BYTES = 1 << 20 };
+
+static const int64_t AHEAD_NS = 1000000000;
 
 struct document {
 	struct feed *feed;
@@ -48,7 +51,7 @@ struct feed {
 	char *piece;
 	bool lasting, ended, freed; /* lasting: documents come and go, there is no end */
 	int result; /* of the last document that ended */
-	int64_t watermark_ns;
+	int64_t watermark_ns, now_ns; /* now: when the latest piece was read */
 	struct feed_counters over; /* of documents that have ended */
 	unsigned handles;
 };
@@ -60,7 +63,8 @@ static int on_event(void *context, const struct reducer_event *event)
 	int64_t end_ns = ns_add(event->start_ns, event->has_duration ? event->duration_ns : 0);
 	if (document->report.has_base)
 		end_ns = ns_add(end_ns, document->report.base_unix_ns);
-	if (event->has_time && end_ns > feed->watermark_ns)
+	/* What claims to be of the future says nothing about what is still to come. */
+	if (event->has_time && end_ns > feed->watermark_ns && end_ns <= ns_add(feed->now_ns, AHEAD_NS))
 		feed->watermark_ns = end_ns;
 	return document->to_ring.event(document->to_ring.context, event);
 }
@@ -165,6 +169,14 @@ static void document_close(struct document *document, int result)
 	}
 }
 
+static int take_piece(struct document *document, size_t bytes)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	document->feed->now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return reducer_chrome_feed(document->reader, document->feed->piece, bytes);
+}
+
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
 	struct document *document = poll->data;
@@ -176,7 +188,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 		document_close(document, got < 0 ? -EIO : 0);
 		return;
 	}
-	int result = reducer_chrome_feed(document->reader, document->feed->piece, (size_t)got);
+	int result = take_piece(document, (size_t)got);
 	if (result < 0)
 		document_close(document, result);
 }
@@ -345,7 +357,7 @@ int feed_tick(struct feed *feed)
 		int64_t got = reducer_input_read(feed->input, feed->piece, PIECE_BYTES);
 		int result = got < 0 ? (int)got : 0;
 		if (got > 0)
-			result = reducer_chrome_feed(document->reader, feed->piece, (size_t)got);
+			result = take_piece(document, (size_t)got);
 		if (got > 0 && result == 0)
 			continue;
 		const struct reducer_problem *problem = reducer_input_problem(feed->input);
