@@ -314,15 +314,19 @@ static void write_windows(const struct incident *incident, FILE *out)
 
 int incident_report(const struct incident *incident, char **ret_text, size_t *ret_bytes)
 {
-	char *text = NULL;
+	char *text = NULL, job[DREC_TEXT_MAX] = "";
 	size_t bytes = 0;
 	FILE *out = open_memstream(&text, &bytes);
 
 	if (!out)
 		return -errno;
+	/* As its ring has it, since jobs are told apart by it. */
+	if (incident->n_rings)
+		plain_text(job, sizeof(job), incident->rings[0].job,
+			   strlen(incident->rings[0].job));
 	fprintf(out, "%s\n", incident->sentence);
-	if (incident->n_rings && incident->rings[0].job[0])
-		fprintf(out, "\nJob %s on %s, %u ring%s, incident %.8s.\n", incident->rings[0].job,
+	if (job[0])
+		fprintf(out, "\nJob %s on %s, %u ring%s, incident %.8s.\n", job,
 			incident->host, incident->n_rings, incident->n_rings == 1 ? "" : "s",
 			incident->id_text);
 	if (incident->continues[0])
