@@ -28,6 +28,7 @@
 enum { PIECE_BYTES = 256 << 10, PIECES_A_TICK = 8, CHUNK_BYTES = 1 << 20 };
 
 static const int64_t AHEAD_NS = 1000000000;
+static const int64_t NOTHING_IN_NS = INT64_MIN / 2;
 
 struct document {
 	struct feed *feed;
@@ -38,6 +39,8 @@ struct document {
 	int fd; /* -1: not read through a descriptor */
 	uv_poll_t poll;
 	bool used, polling;
+	int64_t latest_ns; /* end of the latest event that is not of the future */
+	bool disordered;   /* an earlier one came after it */
 };
 
 struct feed {
@@ -51,7 +54,8 @@ struct feed {
 	char *piece;
 	bool lasting, ended, freed; /* lasting: documents come and go, there is no end */
 	int result; /* of the last document that ended */
-	int64_t watermark_ns, now_ns; /* now: when the latest piece was read */
+	int64_t watermark_ns; /* of documents that have ended */
+	int64_t now_ns;       /* when the latest piece was read */
 	struct feed_counters over; /* of documents that have ended */
 	unsigned handles;
 };
@@ -64,8 +68,11 @@ static int on_event(void *context, const struct reducer_event *event)
 	if (document->report.has_base)
 		end_ns = ns_add(end_ns, document->report.base_unix_ns);
 	/* What claims to be of the future says nothing about what is still to come. */
-	if (event->has_time && end_ns > feed->watermark_ns && end_ns <= ns_add(feed->now_ns, AHEAD_NS))
-		feed->watermark_ns = end_ns;
+	if (event->has_time && end_ns <= ns_add(feed->now_ns, AHEAD_NS)) {
+		document->disordered |= end_ns < document->latest_ns;
+		if (end_ns > document->latest_ns)
+			document->latest_ns = end_ns;
+	}
 	return document->to_ring.event(document->to_ring.context, event);
 }
 
@@ -86,6 +93,7 @@ static int document_open(struct feed *feed, struct document **ret_document)
 	memset(document, 0, sizeof(*document));
 	document->feed = feed;
 	document->fd = -1;
+	document->latest_ns = NOTHING_IN_NS;
 	const struct reducer_sink sink = {.context = document, .event = on_event, .member = on_member};
 	int result = reducer_ring_sink_new(feed->rec, NULL, &document->sink);
 	if (result < 0)
@@ -150,6 +158,8 @@ static void document_close(struct document *document, int result)
 	if (result == 0)
 		result = reducer_chrome_finish(document->reader);
 	add_counters(document, &feed->over);
+	if (document->latest_ns > feed->watermark_ns)
+		feed->watermark_ns = document->latest_ns;
 	feed->result = result;
 	if (result < 0)
 		say_failure(document, result);
@@ -307,7 +317,7 @@ int feed_new(uv_loop_t *loop, const char *what, const char *run_dir, struct feed
 	}
 	feed->loop = loop;
 	feed->listen_fd = -1;
-	feed->watermark_ns = INT64_MIN / 2;
+	feed->watermark_ns = NOTHING_IN_NS;
 	int result = open_ring(feed, run_dir, why, why_room);
 	if (result == 0) {
 		result = open_what(feed, what, reason, sizeof(reason));
@@ -385,9 +395,22 @@ int feed_result(const struct feed *feed)
 	return feed->result;
 }
 
+/*
+ * What lags behind decides: the earliest of all open documents. One that has once brought an earlier event after a
+ * later one may do so again, so nothing is known of it until it ends.
+ */
 int64_t feed_watermark_ns(const struct feed *feed)
 {
-	return feed->watermark_ns;
+	int64_t least_ns = INT64_MAX;
+	for (size_t i = 0; i < FEED_CLIENTS_MAX; i++) {
+		const struct document *document = &feed->documents[i];
+		if (!document->used || !document->reader)
+			continue;
+		int64_t in_ns = document->disordered ? NOTHING_IN_NS : document->latest_ns;
+		if (in_ns < least_ns)
+			least_ns = in_ns;
+	}
+	return least_ns != INT64_MAX ? least_ns : feed->watermark_ns;
 }
 
 void feed_counters(const struct feed *feed, struct feed_counters *ret_counters)
