@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "incident.h"
+#include "ns.h"
 
 struct walk {
 	struct incident *incident;
@@ -513,7 +514,7 @@ void incident_device_sentence(const struct incident *incident, char *ret_text, s
 
 static int64_t magnitude(int64_t value)
 {
-	return value < 0 ? -value : value;
+	return value < 0 ? ns_sub(0, value) : value;
 }
 
 static void mark_clock(struct incident *incident, const struct drec_anchor *at, int64_t by_ns,
@@ -537,8 +538,9 @@ void incident_clocks(struct incident *incident)
 	incident->clock_error_ns = 0;
 	for (size_t i = 1; i < incident->n_anchors; i++) {
 		const struct drec_anchor *before = &incident->anchors[i - 1], *at = &incident->anchors[i];
-		int64_t stepped = (at->real_ns - at->mono_ns) - (before->real_ns - before->mono_ns);
-		int64_t slept = (at->boot_ns - at->mono_ns) - (before->boot_ns - before->mono_ns);
+		/* `recover` has them from the ring alone, which may say anything. */
+		int64_t stepped = ns_sub(ns_sub(at->real_ns, at->mono_ns), ns_sub(before->real_ns, before->mono_ns));
+		int64_t slept = ns_sub(ns_sub(at->boot_ns, at->mono_ns), ns_sub(before->boot_ns, before->mono_ns));
 		int64_t unix_ns = incident_add_ns(at->mono_ns, incident->mono_to_unix_ns);
 
 		if (unix_ns < incident_begin_ns(incident) || unix_ns > incident_end_ns(incident))
