@@ -19,7 +19,8 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
-static int complain(const struct command_call *call, int status, const char *format, va_list values)
+__attribute__((format(printf, 3, 0))) static int complain(const struct command_call *call, int status,
+							  const char *format, va_list values)
 {
 	/* One line, whatever a file is called. */
 	char text[4096];

@@ -183,7 +183,7 @@ static void write_entry(const struct entry *entry, const char *message, int64_t 
 	write_line(&line);
 }
 
-static void add(const struct entry *entry, const char *format, va_list values)
+__attribute__((format(printf, 2, 0))) static void add(const struct entry *entry, const char *format, va_list values)
 {
 	char message[TEXT_MAX];
 	uint64_t suppressed = 0;

