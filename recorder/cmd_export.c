@@ -17,13 +17,14 @@
 #include "command.h"
 #include "export_pids.h"
 #include "export_seen.h"
+#include "incidents/files.h"
 #include "incidents/manifest.h"
 #include "ns.h"
 #include "output.h"
 #include "ring_file.h"
 #include "store_option.h"
 
-enum { SOURCES_MAX = 2048, COPY_BYTES = 1 << 16 };
+enum { SOURCES_MAX = 2048 };
 
 struct export_options {
 	const char *store, *output;
@@ -397,32 +398,6 @@ static int say_write_failed(struct export *export)
 
 /* --- .drec --- */
 
-static int copy_bytes(int from, int to)
-{
-	char *buffer = malloc(COPY_BYTES);
-	int r = buffer ? 0 : -ENOMEM;
-
-	while (r == 0) {
-		ssize_t n = read(from, buffer, COPY_BYTES);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			r = -errno;
-		if (n <= 0)
-			break;
-		for (ssize_t at = 0; r == 0 && at < n;) {
-			ssize_t w = write(to, buffer + at, (size_t)(n - at));
-
-			if (w < 0 && errno != EINTR)
-				r = -errno;
-			at += w > 0 ? w : 0;
-		}
-	}
-	free(buffer);
-	return r;
-}
-
 /* All of a ring as it is now. */
 static int snapshot_ring(struct drec_reader *reader, int fd)
 {
@@ -459,7 +434,7 @@ static int export_drec(struct export *export)
 	if (r < 0)
 		return -command_failed(export->call, "%s: %s (at byte %" PRIu64 ")", path,
 				       problem.what[0] ? problem.what : strerror(-r), problem.offset);
-	r = drec_reader_window(reader) ? copy_bytes(drec_reader_fd(reader), export->fd)
+	r = drec_reader_window(reader) ? files_copy(drec_reader_fd(reader), export->fd)
 				       : snapshot_ring(reader, export->fd);
 	drec_reader_free(reader);
 	return export->write_failed = r;

@@ -171,7 +171,7 @@ int files_folder(int dirfd, const char *name, int *ret_fd)
 	return 0;
 }
 
-static int copy_file(int from, int to)
+int files_copy(int from, int to)
 {
 	char *buffer = malloc(COPY_BYTES);
 	int r = buffer ? 0 : -ENOMEM;
@@ -188,8 +188,6 @@ static int copy_file(int from, int to)
 		r = write_all(to, buffer, (size_t)n);
 	}
 	free(buffer);
-	if (r == 0 && fsync(to) < 0)
-		r = -errno;
 	return r;
 }
 
@@ -203,7 +201,9 @@ int files_link(int from_dirfd, const char *from, int to_dirfd, const char *to)
 	if (in < 0)
 		return -errno;
 	out = openat(to_dirfd, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	r = out < 0 ? -errno : copy_file(in, out);
+	r = out < 0 ? -errno : files_copy(in, out);
+	if (r == 0 && fsync(out) < 0)
+		r = -errno;
 	if (out >= 0 && close(out) < 0 && r == 0)
 		r = -errno;
 	if (out >= 0 && r < 0)

@@ -21,6 +21,8 @@ int files_read(int dirfd, const char *name, size_t limit, char **ret_bytes, size
 int files_crc(int dirfd, const char *name, uint64_t *ret_bytes, uint32_t *ret_crc);
 /* Makes a folder (0700) if it is not there, and opens it. */
 int files_folder(int dirfd, const char *name, int *ret_fd);
+/* Copies what is left of `from` to `to`; not fsynced. */
+int files_copy(int from, int to);
 /* Hard-links a file, or copies it where that cannot be. */
 int files_link(int from_dirfd, const char *from, int to_dirfd, const char *to);
 /* Removes a file or a folder with all that is in it. 0 if there is none. */
