@@ -140,12 +140,14 @@ static int sink_said(struct reducer_chrome *r, int value)
 	return -ECANCELED;
 }
 
-static int deliver_event(struct reducer_chrome *r, const char *begin)
+static int deliver_event(struct reducer_chrome *r, const char *begin, const char *end)
 {
 	struct reducer_event event;
 	int result = chrome_event_map(&r->found, &event);
 	if (result < 0)
 		return result;
+	event.offset = offset_of(r, begin);
+	event.bytes = (uint32_t)(end - begin); /* at most REDUCER_EVENT_BYTES_MAX and the buffer's room */
 	if (r->found.loose) {
 		r->report->damaged++;
 		note(r->report, offset_of(r, begin), "quotes inside a text are not escaped; the event was read as meant");
@@ -206,7 +208,7 @@ static int read_event(struct reducer_chrome *r, const char *p)
 	if (skipping)
 		r->state = r->events_state;
 	r->in_damage = false;
-	int value = r->found.n_members ? deliver_event(r, p) : 0;
+	int value = r->found.n_members ? deliver_event(r, p, at) : 0;
 	use_up_to(r, at);
 	return value ? value : 1;
 }

@@ -47,6 +47,10 @@ struct reducer_event {
 	struct reducer_text track; /* tid */
 	struct reducer_text args;  /* byte for byte */
 	struct reducer_text extra; /* further members, comma separated: "bp":"e","s":"t" */
+	/* Where the event stands in the unpacked text, so that it can be fetched again; 0 bytes where the reader
+	 * does not say. */
+	uint64_t offset;
+	uint32_t bytes;
 };
 
 /* A top-level member of a trace: `"key":value` as written, value possibly large (pieces follow in order). */
