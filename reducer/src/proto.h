@@ -48,6 +48,9 @@ int proto_next(struct proto *message, struct proto_field *ret_field);
  * *ret_field then has the content that is there. For files that end early. */
 int proto_next_cut(struct proto *message, struct proto_field *ret_field);
 
+/* A bare varint, as in packed fields: 0, or -EBADMSG. */
+int proto_take_varint(struct proto *cursor, uint64_t *ret_value);
+
 /* Writing. Nothing fails by itself: see buffer->failed at the end. */
 size_t proto_varint_bytes(uint64_t value);
 void proto_add_varint(struct buffer *out, uint64_t value);
