@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "chrome_event.h"
+#include "chrome_fast.h"
 #include "decimal.h"
 #include "text.h"
 
@@ -46,6 +47,7 @@ struct reducer_chrome {
 	struct reducer_chrome_options limit;
 	struct reducer_read_report *report;
 	struct chrome_event found;
+	struct chrome_shapes shapes;
 	enum state state;
 	enum state events_state; /* STATE_EVENTS or STATE_LINES, while STATE_DAMAGED */
 	bool array_root, had_events, had_phase, had_elements, final, doubled_told, in_damage;
@@ -208,16 +210,50 @@ static int read_event(struct reducer_chrome *r, const char *p)
 	if (skipping)
 		r->state = r->events_state;
 	r->in_damage = false;
+	chrome_shapes_learn(&r->shapes, &r->found, p, at);
 	int value = r->found.n_members ? deliver_event(r, p, at) : 0;
 	use_up_to(r, at);
 	return value ? value : 1;
 }
 
-static int step_events(struct reducer_chrome *r)
+static const char *skip_between(const char *p, const char *end)
 {
-	const char *p = r->data + r->at, *end = r->data + r->bytes;
 	while (p < end && (*p == ' ' || *p == '\n' || *p == ',' || *p == '\r' || *p == '\t'))
 		p++;
+	return p;
+}
+
+/* Delivers events from *p on as long as they are written as others before were; *p is put where that ends.
+ * 0, or what the sink returned. */
+static int read_alike(struct reducer_chrome *r, const char **p)
+{
+	const char *end = r->data + r->bytes, *at = *p;
+	struct reducer_event event;
+	while (at < end && *at == '{') {
+		const char *begin = at;
+		if (!chrome_fast_event(&r->shapes, &r->found, &at, end, &event))
+			break;
+		event.offset = offset_of(r, begin);
+		event.bytes = (uint32_t)(at - begin);
+		r->report->events++;
+		r->had_elements = r->had_phase = true;
+		r->in_damage = false;
+		*p = at = skip_between(at, end);
+		int value = r->sink.event ? r->sink.event(r->sink.context, &event) : 0;
+		if (value)
+			return sink_said(r, value);
+	}
+	return 0;
+}
+
+static int step_events(struct reducer_chrome *r)
+{
+	const char *end = r->data + r->bytes, *p = skip_between(r->data + r->at, end);
+	if (r->retry_bytes == 0) {
+		int value = read_alike(r, &p);
+		if (value)
+			return value;
+	}
 	if (p != r->data + r->at)
 		use_up_to(r, p);
 	if (p == end)
@@ -755,6 +791,7 @@ void reducer_chrome_free(struct reducer_chrome *r)
 	if (!r)
 		return;
 	chrome_event_free(&r->found);
+	chrome_shapes_free(&r->shapes);
 	buffer_free(&r->key);
 	free(r->data);
 	free(r);

@@ -156,7 +156,7 @@ static const uint8_t kind_of_phase[128] = {
 	['n'] = DREC_ASYNC_INSTANT, ['e'] = DREC_ASYNC_END, ['M'] = DREC_META,
 };
 
-static uint8_t map_kind(struct reducer_text phase)
+uint8_t chrome_event_kind(struct reducer_text phase)
 {
 	if (phase.bytes != 3 || phase.data[0] != '"' || (unsigned char)phase.data[1] >= 128)
 		return DREC_OTHER;
@@ -201,7 +201,7 @@ static void add_extra(struct chrome_event *found, const struct chrome_member *me
 		buffer_add_text(out, member->value);
 }
 
-static double counter_value(struct reducer_text args)
+double chrome_event_counter(struct reducer_text args)
 {
 	double value = 0;
 	if (args.bytes < 2 || args.data[0] != '{')
@@ -272,12 +272,12 @@ static bool has_place(const struct chrome_member *member, const struct reducer_e
 int chrome_event_map(struct chrome_event *found, struct reducer_event *ret_event)
 {
 	struct reducer_event event = {.depth = DREC_DEPTH_UNKNOWN};
-	event.kind = map_kind(value_of(found, FIELD_PH));
+	event.kind = chrome_event_kind(value_of(found, FIELD_PH));
 	map_times(found, &event);
 	map_texts(found, &event);
 	event.has_id = decimal_u64(value_of(found, FIELD_ID), &event.id);
 	if (event.kind == DREC_COUNTER)
-		event.value = counter_value(event.args);
+		event.value = chrome_event_counter(event.args);
 	buffer_clear(&found->extra);
 	for (size_t i = 0; i < found->n_members; i++)
 		if (found->member[i].value.bytes && !has_place(&found->member[i], &event))

@@ -50,6 +50,12 @@ int chrome_event_map(struct chrome_event *found, struct reducer_event *ret_event
 /* The field that a key names; the key with or without its quotes. */
 enum chrome_field chrome_field_of(struct reducer_text key);
 
+/* The enum drec_kind that a value of `ph` says; DREC_OTHER for an unknown one. */
+uint8_t chrome_event_kind(struct reducer_text phase);
+
+/* The value of a counter: the first number among its args. */
+double chrome_event_counter(struct reducer_text args);
+
 void chrome_event_free(struct chrome_event *found);
 
 #endif
