@@ -20,7 +20,7 @@ static const struct exit_row {
 	{COMMAND_DONE, "done"},
 	{COMMAND_FAILED, "failed; one line on stderr says what, where and what to do"},
 	{COMMAND_MISUSE, "misuse of the command line"},
-	{COMMAND_PROBLEMS, "problems found (config check)"},
+	{COMMAND_PROBLEMS, "problems found (config check, verify)"},
 	{COMMAND_NO_DAEMON, "no daemon is running"},
 };
 
