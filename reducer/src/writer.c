@@ -56,8 +56,9 @@ static const struct writer_format *writer_of(enum reducer_format format)
 	switch (format) {
 	case REDUCER_FORMAT_CHROME:
 		return &writer_chrome;
-	case REDUCER_FORMAT_XPLANE:
 	case REDUCER_FORMAT_PFTRACE:
+		return &writer_pftrace;
+	case REDUCER_FORMAT_XPLANE:
 	case REDUCER_FORMAT_DREC:
 	case REDUCER_FORMAT_NONE:
 		break;
