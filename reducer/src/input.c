@@ -7,37 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zstd.h>
-#ifdef REDUCER_HAVE_ISAL
-#include <isa-l/igzip_lib.h>
-#else
-#include <zlib.h>
-#endif
 
-enum { PACKED_BYTES = 128 << 10, MAGIC_BYTES = 4 };
+#include <reducer/slices.h>
 
-struct reducer_input {
-	int fd;
-	int owns_fd;
-	enum reducer_packing packing;
-	int file_ended;
-	int ended;
-	int in_member;    /* inside a gzip member or zstd frame */
-	uint64_t members; /* whole ones so far */
-	uint64_t offset;
-	uint64_t file_offset;
-	size_t packed_at, packed_bytes;
-	struct reducer_problem problem;
-#ifdef REDUCER_HAVE_ISAL
-	struct inflate_state inflate;
-	struct isal_gzip_header header;
-#else
-	z_stream inflate;
-	int inflate_ready;
-#endif
-	ZSTD_DStream *zstd;
-	unsigned char packed[PACKED_BYTES];
-};
+#include "input_state.h"
 
 static void set_problem(struct reducer_problem *problem, uint64_t offset, const char *what)
 {
@@ -165,15 +138,22 @@ static void inflate_free(struct reducer_input *input)
 }
 #endif
 
+/*
+ * One block at a time: in a call that fails the decoder does not say what it made before the damage, so such a
+ * call may hold nothing but the damaged block.
+ */
 static int zstd_some(struct reducer_input *input, unsigned char *out, size_t room, size_t *ret_made)
 {
-	ZSTD_inBuffer in = {input->packed, input->packed_bytes, input->packed_at};
+	size_t have = input->packed_bytes - input->packed_at;
+	size_t some = input->zstd_wants < have ? input->zstd_wants : have;
+	ZSTD_inBuffer in = {input->packed, input->packed_at + some, input->packed_at};
 	ZSTD_outBuffer made = {out, room, 0};
 	size_t result = ZSTD_decompressStream(input->zstd, &made, &in);
 	input->packed_at = in.pos;
 	*ret_made = made.pos;
 	if (ZSTD_isError(result))
 		return -EBADMSG;
+	input->zstd_wants = result ? result : ZSTD_WANTS_FIRST;
 	return result == 0;
 }
 
@@ -248,7 +228,9 @@ static int64_t read_packed(struct reducer_input *input, unsigned char *buffer, s
 			input->in_member = 0;
 			input->members++;
 		} else if (result < 0) {
-			end_early(input, "the packed data is damaged");
+			/* Bytes that came with the damage are handed over first. */
+			set_problem(&input->problem, input->offset + made, "the packed data is damaged");
+			input->ended = 1;
 		} else if (made == 0 && before == input->packed_at && input->file_ended) {
 			end_early(input, truncated);
 		}
@@ -264,6 +246,8 @@ int64_t reducer_input_read(struct reducer_input *input, void *buffer, size_t roo
 						      : read_packed(input, buffer, room);
 	if (got > 0)
 		input->offset += (uint64_t)got;
+	if (input->points && input->offset >= input->next_point)
+		input_note_point(input);
 	return got;
 }
 
@@ -278,6 +262,7 @@ static int begin(struct reducer_input *input)
 		return inflate_begin(input);
 	if (input->packing == REDUCER_ZSTD) {
 		input->zstd = ZSTD_createDStream();
+		input->zstd_wants = ZSTD_WANTS_FIRST;
 		return input->zstd ? 0 : -ENOMEM;
 	}
 	return 0;
@@ -348,6 +333,7 @@ void reducer_input_free(struct reducer_input *input)
 		return;
 	inflate_free(input);
 	ZSTD_freeDStream(input->zstd);
+	reducer_seek_points_free(input->points);
 	if (input->owns_fd)
 		close(input->fd);
 	free(input);
