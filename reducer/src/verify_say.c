@@ -62,13 +62,16 @@ struct verify_short verify_short(const struct verify_house *house, uint32_t numb
 	return out;
 }
 
-/* "701/3 main" */
+/* "701/3 main"; without what it does not have. */
 static void say_track(const struct verify_house *house, uint32_t number, char *out, size_t room)
 {
 	const struct verify_track *track = &house->track[number];
-	size_t used = add_plain(out, 0, room, unquoted(verify_texts_at(&house->texts, track->group)));
-	used = add_plain(out, used, room, (struct reducer_text){"/", 1});
-	used = add_plain(out, used, room, unquoted(verify_texts_at(&house->texts, track->name)));
+	struct reducer_text group = unquoted(verify_texts_at(&house->texts, track->group));
+	struct reducer_text name = unquoted(verify_texts_at(&house->texts, track->name));
+	size_t used = add_plain(out, 0, room, group);
+	if (group.bytes && name.bytes)
+		used = add_plain(out, used, room, (struct reducer_text){"/", 1});
+	used = add_plain(out, used, room, name);
 	if (track->thread == VERIFY_NONE)
 		return;
 	used = add_plain(out, used, room, (struct reducer_text){" ", 1});

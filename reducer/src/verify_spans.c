@@ -19,8 +19,8 @@ static bool is_in_reduced(const struct verify *verify, const struct verify_event
 	return count && count->reduced > 0;
 }
 
-/* The first span of a trace at that track, start and end, or NULL. */
-static const struct verify_event *span_like(const struct verify_trace *trace, const struct verify_event *event)
+/* The first of the reduced trace's spans at that track, start and end; `*ret_end` is behind the last one. */
+static size_t spans_at(const struct verify_trace *trace, const struct verify_event *event, size_t *ret_end)
 {
 	size_t low = trace->track_spans[event->track], end = trace->track_spans[event->track + 1], high = end;
 	verify_ps to = event->start + event->duration;
@@ -32,15 +32,23 @@ static const struct verify_event *span_like(const struct verify_trace *trace, co
 		else
 			high = middle;
 	}
-	if (low == end || trace->span[low].start != event->start || trace->span[low].end != to)
-		return NULL;
-	return event_of(trace, &trace->span[low]);
+	for (high = low; high < end && trace->span[high].start == event->start && trace->span[high].end == to;)
+		high++;
+	*ret_end = high;
+	return low;
 }
 
 /* What became of a span that is not there as it was. */
 static const char *fate(const struct verify *verify, const struct verify_event *event)
 {
-	const struct verify_event *like = span_like(&verify->reduced, event);
+	const struct verify_trace *trace = &verify->reduced;
+	const struct verify_event *like = NULL;
+	size_t end, at = spans_at(trace, event, &end);
+	for (; at < end; at++) {
+		const struct verify_event *one = event_of(trace, &trace->span[at]);
+		if (!one->merged && (!like || one->name == event->name))
+			like = one;
+	}
 	if (!like)
 		return "is missing";
 	if (like->name != event->name)
