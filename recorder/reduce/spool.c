@@ -10,21 +10,21 @@
 
 enum { PIECE_BYTES = 1 << 18, PATH_BYTES = 4096 };
 
-const char *spool_folder(void)
+const char *reduce_spool_folder(void)
 {
 	const char *folder = getenv("TMPDIR");
 
 	return folder && *folder ? folder : "/tmp";
 }
 
-int spool_new(void)
+int reduce_spool_new(void)
 {
 	char path[PATH_BYTES];
-	int fd = open(spool_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = open(reduce_spool_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd >= 0)
 		return fd;
-	if ((size_t)snprintf(path, sizeof(path), "%s/.driverec-XXXXXX", spool_folder()) >= sizeof(path))
+	if ((size_t)snprintf(path, sizeof(path), "%s/.driverec-XXXXXX", reduce_spool_folder()) >= sizeof(path))
 		return -ENAMETOOLONG;
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
@@ -71,10 +71,10 @@ static int copy(int from, int to, uint64_t most, uint64_t *ret_bytes)
 	return r;
 }
 
-int spool_pipe(int from, int *ret_fd, uint64_t *ret_bytes)
+int reduce_spool_pipe(int from, int *ret_fd, uint64_t *ret_bytes)
 {
 	struct statvfs room;
-	int fd = spool_new();
+	int fd = reduce_spool_new();
 	int r;
 
 	if (fd < 0)

@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 /* The folder of temporary files. */
-const char *spool_folder(void);
+const char *reduce_spool_folder(void);
 
 /* An unnamed file there, for reading and writing; -errno. */
-int spool_new(void);
+int reduce_spool_new(void);
 
 /* -ENOSPC: more comes than may be taken, *ret_bytes says how much that is; -errno. *ret_fd is the caller's. */
-int spool_pipe(int from, int *ret_fd, uint64_t *ret_bytes);
+int reduce_spool_pipe(int from, int *ret_fd, uint64_t *ret_bytes);
 
 #endif
