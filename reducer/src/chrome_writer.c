@@ -337,6 +337,19 @@ int reducer_chrome_writer_event(struct reducer_chrome_writer *w, const struct re
 	return flush_if_due(w);
 }
 
+int reducer_chrome_writer_text(struct reducer_chrome_writer *w, struct reducer_text event)
+{
+	if (w->failed)
+		return w->failed;
+	if (event.bytes < 2 || event.data[0] != '{' || !json_valid(event))
+		return -EBADMSG;
+	begin_events(w);
+	buffer_add_literal(&w->text, w->stats.events ? ",\n" : "\n");
+	buffer_add_text(&w->text, event);
+	w->stats.events++;
+	return flush_if_due(w);
+}
+
 static int sink_event(void *context, const struct reducer_event *event)
 {
 	return reducer_chrome_writer_event(context, event);

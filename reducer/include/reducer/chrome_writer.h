@@ -45,7 +45,11 @@ int reducer_chrome_writer_new(int fd, const struct reducer_chrome_writer_options
 int reducer_chrome_writer_member(struct reducer_chrome_writer *writer, const struct reducer_member *member);
 int reducer_chrome_writer_event(struct reducer_chrome_writer *writer, const struct reducer_event *event);
 
-/* The two above as a sink for a reader. */
+/* One event as another writer wrote it: byte for byte where it is a valid JSON object, else -EBADMSG (nothing is
+ * written; read it, and write what was read). Times and args are not looked at. */
+int reducer_chrome_writer_text(struct reducer_chrome_writer *writer, struct reducer_text event);
+
+/* reducer_chrome_writer_member() and _event() as a sink for a reader. */
 struct reducer_sink reducer_chrome_writer_sink(struct reducer_chrome_writer *writer);
 
 /* Ends the text and writes what is buffered. Without it the file is not whole. */

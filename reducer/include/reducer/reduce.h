@@ -67,7 +67,8 @@ struct reducer_reduce_report {
 	uint64_t overlapping;            /* spans that overlap others of their row without nesting */
 	uint64_t tracks;
 	uint32_t bins;                   /* used */
-	int64_t bin_ps, origin_ps;
+	int64_t bin_ps;
+	int64_t origin_ns;               /* where bin 0 begins, in the trace's own time */
 	int64_t text_bytes;              /* of the input, unpacked */
 	uint64_t output_bytes;           /* set by reducer_reduce_write() */
 	bool bound_reached;              /* a target that even the coarsest bins do not reach */

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events into columns. This runs once an event, on the thread that everything waits for: it copies no text. */
+#include "reduce_inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <reducer/chrome.h>
+#include <reducer/marks.h>
+#include <reducer/trace.h>
+
+#include "decimal.h"
+#include "json.h"
+
+enum {
+	ROOM_MIN = 1 << 15,
+	PLACE_BYTES_BITS = 24,
+	EVENT_BYTES_MAX = (1 << PLACE_BYTES_BITS) - 1,
+	STEP_ARGS_MAX = 512, /* bytes of args that are searched for step_num */
+	NAMES_MAX = 1 << 20
+};
+
+static int grow_one(void **column, size_t size, uint32_t room)
+{
+	void *grown = realloc(*column, (size_t)room * size);
+	if (!grown)
+		return -ENOMEM;
+	*column = grown;
+	return 0;
+}
+
+/* By an eighth: large blocks are moved by page tables, and what is not used yet costs nothing. */
+static int grow(struct reduce_columns *col)
+{
+	if (col->room >= UINT32_MAX - 1 - col->room / 8)
+		return -E2BIG;
+	uint32_t room = col->room < 8 * ROOM_MIN ? col->room + ROOM_MIN : col->room + col->room / 8;
+	int result = grow_one((void **)&col->start, sizeof(*col->start), room);
+	if (result == 0)
+		result = grow_one((void **)&col->length, sizeof(*col->length), room);
+	if (result == 0)
+		result = grow_one((void **)&col->place, sizeof(*col->place), room);
+	if (result == 0)
+		result = grow_one((void **)&col->track, sizeof(*col->track), room);
+	if (result == 0)
+		result = grow_one((void **)&col->name, sizeof(*col->name), room);
+	if (result == 0)
+		result = grow_one((void **)&col->bits, sizeof(*col->bits), room);
+	if (result == 0)
+		col->room = room;
+	return result;
+}
+
+static bool text_begins(struct reducer_text text, const char *begin, size_t bytes)
+{
+	return text.bytes >= bytes && memcmp(text.data, begin, bytes) == 0;
+}
+
+static bool text_equals(struct reducer_text text, const char *other)
+{
+	return text.bytes == strlen(other) && memcmp(text.data, other, text.bytes) == 0;
+}
+
+/* A span that says where a step begins and ends, whatever wrote it. */
+static bool is_step_mark(const struct reducer_event *event)
+{
+	struct reducer_text name = event->name;
+	if (name.bytes > 13 && name.data[0] == 'P' && text_begins(name, "ProfilerStep#", 13))
+		return true;
+	if (name.bytes > 15 && name.data[0] == 'O' && text_begins(name, "Optimizer.step#", 15))
+		return true;
+	if (event->category.bytes)
+		return text_equals(event->category, "driverec.mark");
+	/* JAX's StepTraceAnnotation, whose writers give no category. */
+	return event->args.bytes > 10 && event->args.bytes < STEP_ARGS_MAX &&
+	       memmem(event->args.data, event->args.bytes, "\"step_num\":", 11) != NULL;
+}
+
+static bool is_merged(const struct reducer_event *event)
+{
+	return event->args.bytes > sizeof(REDUCER_MARK_MERGED_ARGS) && event->args.data[2] == 'd' &&
+	       text_begins(event->args, REDUCER_MARK_MERGED_ARGS, sizeof(REDUCER_MARK_MERGED_ARGS) - 1);
+}
+
+static int64_t ps_of(struct reducer_text us)
+{
+	int64_t ns;
+	uint16_t ps;
+	if (us.bytes && decimal_us(us, &ns, &ps) && ns >= 0 && ns < INT64_MAX / 1000 - 1)
+		return ns * 1000 + ps;
+	return 0;
+}
+
+static int note_stands(struct reducer_reduce *r, const struct reducer_event *event)
+{
+	struct reduce_stands *stands = reduce_vector_add(&r->stands, sizeof(*stands));
+	if (!stands)
+		return -ENOMEM;
+	*stands = (struct reduce_stands){.event = r->col.count, .events = 1};
+	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
+	while (json_next_member(&rest, &key, &value)) {
+		if (text_equals(key, "\"driverec.events\""))
+			decimal_u64(value, &stands->events);
+		else if (text_equals(key, "\"driverec.sum_us\""))
+			stands->sum_ps = ps_of(value);
+		else if (text_equals(key, "\"driverec.longest_us\""))
+			stands->longest_ps = ps_of(value);
+	}
+	return 0;
+}
+
+static uint64_t id_hash(const struct reducer_event *event, uint64_t seed)
+{
+	if (event->has_id)
+		return reduce_hash(seed + 1, (const char *)&event->id, sizeof(event->id));
+	struct reducer_text rest = event->extra, key, value;
+	while (rest.bytes && json_next_member(&rest, &key, &value))
+		if (text_equals(key, "\"id\"") || text_equals(key, "\"id2\"") || text_equals(key, "\"scope\""))
+			seed = reduce_hash(seed, value.data, value.bytes);
+	return seed;
+}
+
+/* Numbers flows by what joins their ends. */
+static int number_flow(struct reducer_reduce *r, uint64_t hash, uint32_t *ret_number)
+{
+	if (r->n_flows >= r->flow_slots / 2) {
+		uint32_t slots = r->flow_slots ? r->flow_slots * 2 : 1024;
+		uint64_t *slot = calloc(slots, sizeof(*slot));
+		uint32_t *number = malloc(slots * sizeof(*number));
+		if (!slot || !number) {
+			free(slot);
+			free(number);
+			return -ENOMEM;
+		}
+		for (uint32_t i = 0; i < r->flow_slots; i++) {
+			if (!r->flow_slot[i])
+				continue;
+			uint32_t at = (uint32_t)r->flow_slot[i] & (slots - 1);
+			while (slot[at])
+				at = (at + 1) & (slots - 1);
+			slot[at] = r->flow_slot[i];
+			number[at] = r->flow_number[i];
+		}
+		free(r->flow_slot);
+		free(r->flow_number);
+		r->flow_slot = slot;
+		r->flow_number = number;
+		r->flow_slots = slots;
+	}
+	hash += hash == 0;
+	uint32_t at = (uint32_t)hash & (r->flow_slots - 1);
+	while (r->flow_slot[at] && r->flow_slot[at] != hash)
+		at = (at + 1) & (r->flow_slots - 1);
+	if (!r->flow_slot[at]) {
+		r->flow_slot[at] = hash;
+		r->flow_number[at] = r->n_flows++;
+	}
+	*ret_number = r->flow_number[at];
+	return 0;
+}
+
+/* Whether the same metadata event came before. A negative value is -errno. */
+static int was_seen(struct reducer_reduce *r, uint64_t hash)
+{
+	if (r->n_seen >= r->seen_slots / 2) {
+		uint32_t slots = r->seen_slots ? r->seen_slots * 2 : 1024;
+		uint64_t *seen = calloc(slots, sizeof(*seen));
+		if (!seen)
+			return -ENOMEM;
+		for (uint32_t i = 0; i < r->seen_slots; i++) {
+			if (!r->seen[i])
+				continue;
+			uint32_t at = (uint32_t)r->seen[i] & (slots - 1);
+			while (seen[at])
+				at = (at + 1) & (slots - 1);
+			seen[at] = r->seen[i];
+		}
+		free(r->seen);
+		r->seen = seen;
+		r->seen_slots = slots;
+	}
+	hash += hash == 0;
+	uint32_t at = (uint32_t)hash & (r->seen_slots - 1);
+	while (r->seen[at] && r->seen[at] != hash)
+		at = (at + 1) & (r->seen_slots - 1);
+	if (r->seen[at])
+		return 1;
+	r->seen[at] = hash;
+	r->n_seen++;
+	return 0;
+}
+
+/* What one event becomes. */
+struct row {
+	int64_t start, length;
+	int64_t track; /* or -errno */
+	uint32_t name, bits;
+};
+
+static const struct reducer_text no_text = {NULL, 0};
+
+static struct reducer_text name_of(const struct reducer_event *event)
+{
+	return event->name_raw.bytes ? event->name_raw : event->name;
+}
+
+static void set_times(struct row *row, const struct reducer_event *event, enum reduce_kind kind)
+{
+	row->start = event->start_ns;
+	row->bits = (uint32_t)event->start_ps << BITS_START_PS | (uint32_t)kind << BITS_KIND;
+}
+
+static int take_span(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
+{
+	set_times(row, event, KIND_SPAN);
+	if (event->kind == DREC_SPAN) {
+		row->length = event->duration_ns;
+		row->bits |= (uint32_t)event->duration_ps << BITS_LENGTH_PS;
+	} else {
+		row->bits = reduce_with_kind(row->bits, event->kind == DREC_BEGIN ? KIND_BEGIN : KIND_END);
+	}
+	if (is_step_mark(event))
+		row->bits |= BIT_ALWAYS;
+	row->track = reduce_track_of(&r->tracks, CLASS_THREAD, event->group, event->track, no_text);
+	if (!is_merged(event))
+		return 0;
+	row->bits |= BIT_MERGED;
+	return note_stands(r, event);
+}
+
+static int take_instant(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
+{
+	set_times(row, event, KIND_INSTANT);
+	row->track = reduce_track_of(&r->tracks, CLASS_INSTANTS, event->group, event->track, no_text);
+	if (!is_merged(event))
+		return 0;
+	row->bits |= BIT_MERGED;
+	return note_stands(r, event);
+}
+
+static int take_flow(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
+{
+	uint64_t hash = reduce_hash(0, event->category.bytes ? event->category.data : "", event->category.bytes);
+	hash = id_hash(event, reduce_hash(hash, event->name.bytes ? event->name.data : "", event->name.bytes));
+	uint32_t number = 0;
+	int result = number_flow(r, hash, &number);
+	if (result < 0)
+		return result;
+	set_times(row, event,
+		  event->kind == DREC_FLOW_BEGIN ? KIND_FLOW_BEGIN
+		  : event->kind == DREC_FLOW_END ? KIND_FLOW_END
+						 : KIND_FLOW_STEP);
+	row->length = number;
+	if (event->kind != DREC_FLOW_END ||
+	    (event->extra.bytes && memmem(event->extra.data, event->extra.bytes, "\"bp\"", 4)))
+		row->bits |= BIT_ENCLOSING;
+	row->track = reduce_track_of(&r->tracks, CLASS_FLOWS, event->group, event->track, no_text);
+	return 0;
+}
+
+static int take_async(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
+{
+	set_times(row, event, event->kind == DREC_ASYNC_BEGIN ? KIND_ASYNC_BEGIN : KIND_ASYNC_END);
+	uint64_t hash = id_hash(event, 0);
+	memcpy(&row->length, &hash, sizeof(hash));
+	row->track = reduce_track_of(&r->tracks, CLASS_ASYNC, event->group, event->category, event->name);
+	if (event->kind != DREC_ASYNC_BEGIN || !is_merged(event))
+		return 0;
+	row->bits |= BIT_MERGED;
+	return note_stands(r, event);
+}
+
+/* The track of one value of a counter: its name, id and the value's key. */
+static int64_t series_of(struct reducer_reduce *r, const struct reducer_event *event, struct reducer_text key)
+{
+	uint64_t id = id_hash(event, 0);
+	buffer_clear(&r->member_texts);
+	buffer_add_text(&r->member_texts, key);
+	buffer_add(&r->member_texts, (const char *)&id, sizeof(id));
+	if (r->member_texts.failed)
+		return r->member_texts.failed;
+	struct reducer_text rest = {r->member_texts.data, r->member_texts.bytes};
+	return reduce_track_of(&r->tracks, CLASS_COUNTER, event->group, name_of(event), rest);
+}
+
+static struct reducer_text unquoted(struct reducer_text text)
+{
+	if (text.bytes >= 2 && text.data[0] == '"')
+		return (struct reducer_text){text.data + 1, text.bytes - 2};
+	return text;
+}
+
+static int take_counter(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
+{
+	set_times(row, event, KIND_COUNTER);
+	row->track = -1;
+	if (event->args.bytes < 2 || event->args.data[0] != '{')
+		return 0;
+	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
+	while (json_next_member(&rest, &key, &value)) {
+		double number;
+		if (!decimal_double(unquoted(value), &number))
+			continue;
+		int64_t track = series_of(r, event, key);
+		if (track < 0)
+			return (int)track;
+		if (row->track < 0) {
+			row->track = track;
+			memcpy(&row->length, &number, sizeof(number));
+			continue;
+		}
+		struct reduce_sample *more = reduce_vector_add(&r->samples, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		*more = (struct reduce_sample){r->col.count, (uint32_t)track, number};
+		row->bits |= BIT_MORE;
+	}
+	return 0;
+}
+
+/* Names of processes and threads, for --track: the index of a text pair in `names`. */
+static int note_name(struct reducer_reduce *r, const struct reducer_event *event)
+{
+	bool process = text_equals(event->name, "process_name");
+	if ((!process && !text_equals(event->name, "thread_name")) || r->names.count >= NAMES_MAX ||
+	    event->args.bytes < 2)
+		return 0;
+	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
+	while (json_next_member(&rest, &key, &value)) {
+		if (!text_equals(key, "\"name\""))
+			continue;
+		int64_t track = reduce_track_of(&r->tracks, CLASS_NOWHERE, event->group,
+						process ? no_text : event->track, unquoted(value));
+		uint32_t *name = track < 0 ? NULL : reduce_vector_add(&r->names, sizeof(*name));
+		if (!name)
+			return track < 0 ? (int)track : -ENOMEM;
+		*name = (uint32_t)track;
+		break;
+	}
+	return 0;
+}
+
+static int take_meta(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
+{
+	struct reducer_text name = name_of(event);
+	uint64_t hash = reduce_hash(1, name.bytes ? name.data : "", name.bytes);
+	const struct reducer_text *texts[] = {&event->group, &event->track, &event->args, &event->extra};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		hash = reduce_hash(hash + i, texts[i]->bytes ? texts[i]->data : "", texts[i]->bytes);
+	row->bits = (uint32_t)KIND_META << BITS_KIND;
+	row->track = -1;
+	int seen = was_seen(r, hash);
+	if (seen < 0)
+		return seen;
+	if (seen)
+		row->bits |= BIT_TWICE;
+	/* Reduced again, the trace says so once, and anew. */
+	if (text_equals(event->name, REDUCER_MARK_REDUCED))
+		row->bits |= BIT_TWICE;
+	return seen || !r->options.track_pattern ? 0 : note_name(r, event);
+}
+
+static int take(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
+{
+	switch (event->has_time ? event->kind : 0) {
+	case DREC_SPAN:
+		if (event->has_duration && event->duration_ns >= 0)
+			return take_span(r, event, row);
+		break;
+	case DREC_BEGIN:
+	case DREC_END:
+		return take_span(r, event, row);
+	case DREC_INSTANT:
+		return take_instant(r, event, row);
+	case DREC_COUNTER:
+		return take_counter(r, event, row);
+	case DREC_FLOW_BEGIN:
+	case DREC_FLOW_STEP:
+	case DREC_FLOW_END:
+		return take_flow(r, event, row);
+	case DREC_ASYNC_BEGIN:
+	case DREC_ASYNC_END:
+		return take_async(r, event, row);
+	default:
+		break;
+	}
+	if (event->kind == DREC_META)
+		return take_meta(r, event, row);
+	set_times(row, event, event->has_time ? KIND_TIMED : KIND_OTHER);
+	return 0;
+}
+
+static int on_event(void *context, const struct reducer_event *event)
+{
+	struct reducer_reduce *r = context;
+	struct reduce_columns *col = &r->col;
+	struct row row = {.track = -1};
+	int result = col->count == col->room ? grow(col) : 0;
+	if (result == 0)
+		result = take(r, event, &row);
+	if (result < 0)
+		return result;
+	if (row.track < -1)
+		return (int)row.track;
+	if (event->offset >> (64 - PLACE_BYTES_BITS))
+		return -EFBIG;
+	if (row.track < 0) {
+		/* Nothing to merge it with. */
+		row.track = reduce_track_of(&r->tracks, CLASS_NOWHERE, no_text, no_text, no_text);
+		if (row.track < 0)
+			return (int)row.track;
+		row.bits |= BIT_ALWAYS;
+	}
+	struct reducer_text name = name_of(event);
+	uint32_t at = col->count++;
+	r->has_ps |= (row.bits & (BITS_PS_MASK << BITS_START_PS | BITS_PS_MASK << BITS_LENGTH_PS)) != 0;
+	col->start[at] = row.start;
+	col->length[at] = row.length;
+	col->place[at] = r->format == REDUCER_FORMAT_CHROME ? event->offset << PLACE_BYTES_BITS | event->bytes : at;
+	col->track[at] = (uint32_t)row.track;
+	col->name[at] = (uint32_t)reduce_hash(2, name.bytes ? name.data : "", name.bytes);
+	col->bits[at] = row.bits;
+	r->tracks.track[row.track].n_events++;
+	return 0;
+}
+
+static int on_member(void *context, const struct reducer_member *member)
+{
+	struct reducer_reduce *r = context;
+	char *copy = malloc(member->key.bytes + member->value.bytes + 1);
+	char **block = copy ? reduce_vector_add(&r->member_blocks, sizeof(*block)) : NULL;
+	if (!block) {
+		free(copy);
+		return -ENOMEM;
+	}
+	*block = copy;
+	struct reducer_member *kept = reduce_vector_add(&r->members, sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	memcpy(copy, member->key.data, member->key.bytes);
+	memcpy(copy + member->key.bytes, member->value.data, member->value.bytes);
+	*kept = (struct reducer_member){{copy, member->key.bytes}, {copy + member->key.bytes, member->value.bytes}};
+	return 0;
+}
+
+static int read_chrome(struct reducer_reduce *r, const struct reducer_sink *sink)
+{
+	struct reducer_input *input = NULL;
+	struct reducer_problem problem = {0};
+	int result = reducer_input_open(r->path, &input, &problem);
+	if (result < 0) {
+		r->read.problem[r->read.n_problems++] = problem;
+		return result;
+	}
+	struct reducer_chrome_options options = {.event_bytes_max = EVENT_BYTES_MAX};
+	result = reducer_input_keep_seek_points(input);
+	if (result == 0)
+		result = reducer_chrome_read(input, sink, &options, &r->read);
+	if (result == 0)
+		result = reducer_input_take_seek_points(input, &r->points);
+	reducer_input_free(input);
+	return result == -ENOENT ? 0 : result;
+}
+
+int reduce_read_events(struct reducer_reduce *r)
+{
+	struct reducer_sink sink = {r, on_event, on_member};
+	struct reducer_problem problem = {0};
+	int result = reducer_trace_sniff(r->path, &r->format, &problem);
+	if (result < 0) {
+		r->read.problem[r->read.n_problems++] = problem;
+		return result;
+	}
+	if (r->format == REDUCER_FORMAT_CHROME)
+		result = read_chrome(r, &sink);
+	else
+		result = reducer_trace_read(r->path, r->format, &sink, &r->read);
+	free(r->flow_slot);
+	free(r->flow_number);
+	free(r->seen);
+	r->flow_slot = NULL;
+	r->flow_number = NULL;
+	r->seen = NULL;
+	return result;
+}

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The second sweep. What stays is fetched from the file by its place and written as it stands there, in its
+ * order; then come the merged spans, track by track. The names that those need are fetched in the same sweep.
+ *
+ * From Chrome JSON to Chrome JSON the events are never parsed again. For other formats the file is read again
+ * and events are told by their number.
+ */
+#include "reduce_inside.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <reducer/chrome.h>
+#include <reducer/chrome_writer.h>
+#include <reducer/marks.h>
+#include <reducer/trace.h>
+
+#include "chrome_event.h"
+
+enum { PLACE_BYTES_BITS = 24, DIGITS = 48 };
+
+/* Where events go: Chrome's writer takes them as texts too. */
+struct output {
+	struct reducer_reduce *reduce;
+	struct reducer_chrome_writer *chrome;
+	struct reducer_writer *other;
+	bool as_written; /* Chrome to Chrome, with the args */
+	/* The events to be fetched: those that stay, and those whose name a rectangle needs. */
+	uint32_t *event;
+	size_t n_events;
+	uint32_t *named; /* sorted events that rectangles are named after */
+	size_t n_named;
+	struct reduce_tracks names; /* of those events, by text */
+	uint32_t *name;             /* per named event: of `names` */
+	struct chrome_event found;
+	struct buffer text;
+	uint32_t next; /* reading again: the number of the next event */
+	size_t at;     /* of `event` */
+};
+
+static int write_event(struct output *out, const struct reducer_event *event)
+{
+	return out->chrome ? reducer_chrome_writer_event(out->chrome, event)
+			   : reducer_writer_event(out->other, event);
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
+static size_t unique(uint32_t *at, size_t count)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || at[i] != at[i - 1])
+			at[kept++] = at[i];
+	return kept;
+}
+
+static void add_named(uint32_t *named, size_t *count, const struct reduce_rectangles *some, bool only_if_one)
+{
+	for (size_t i = 0; i < some->count; i++)
+		if (!only_if_one || some->at[i].one_name)
+			named[(*count)++] = some->at[i].longest;
+}
+
+/* Lists what is to be fetched. */
+static int list_events(struct output *out)
+{
+	struct reducer_reduce *r = out->reduce;
+	size_t rectangles = r->spans.count + r->instants.count + r->pairs.count;
+	out->named = malloc((rectangles + 1) * sizeof(*out->named));
+	out->name = malloc((rectangles + 1) * sizeof(*out->name));
+	out->event = malloc(((size_t)r->exact + rectangles + 1) * sizeof(*out->event));
+	if (!out->named || !out->name || !out->event)
+		return -ENOMEM;
+	add_named(out->named, &out->n_named, &r->spans, false);
+	add_named(out->named, &out->n_named, &r->instants, true);
+	add_named(out->named, &out->n_named, &r->pairs, false);
+	qsort(out->named, out->n_named, sizeof(*out->named), compare_u32);
+	out->n_named = unique(out->named, out->n_named);
+	size_t next = 0;
+	for (uint32_t e = 0; e < r->col.count; e++) {
+		bool named = next < out->n_named && out->named[next] == e;
+		next += named;
+		if (named || reduce_stays(r, e))
+			out->event[out->n_events++] = e;
+	}
+	return 0;
+}
+
+static size_t named_at(const struct output *out, uint32_t event)
+{
+	const uint32_t *found = out->n_named ? bsearch(&event, out->named, out->n_named, sizeof(event), compare_u32)
+					     : NULL;
+	return found ? (size_t)(found - out->named) : SIZE_MAX;
+}
+
+static bool text_equals(struct reducer_text text, const char *other)
+{
+	return text.bytes == strlen(other) && memcmp(text.data, other, text.bytes) == 0;
+}
+
+/* What a merged span's longest one was called. */
+static struct reducer_text longest_name(const struct reducer_event *event)
+{
+	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
+	while (event->args.bytes > 2 && json_next_member(&rest, &key, &value))
+		if (text_equals(key, "\"driverec.longest\""))
+			return value;
+	return event->name_raw.bytes ? event->name_raw : event->name;
+}
+
+static int note_name(struct output *out, size_t at, const struct reducer_event *event)
+{
+	static const struct reducer_text none = {NULL, 0};
+	struct reducer_text name;
+	if (out->reduce->col.bits[out->named[at]] & BIT_MERGED)
+		name = longest_name(event);
+	else if (event->name_raw.bytes && json_valid_string(event->name_raw))
+		name = event->name_raw;
+	else {
+		buffer_clear(&out->text);
+		json_quote(&out->text, event->name);
+		if (out->text.failed)
+			return out->text.failed;
+		name = (struct reducer_text){out->text.data, out->text.bytes};
+	}
+	int64_t found = reduce_track_of(&out->names, CLASS_NOWHERE, name, none, none);
+	if (found < 0)
+		return (int)found;
+	out->name[at] = (uint32_t)found;
+	return 0;
+}
+
+/* An event that is fetched: written if it stays, asked for its name if that is needed. */
+static int got_event(struct output *out, uint32_t e, const struct reducer_event *event, struct reducer_text raw)
+{
+	size_t named = named_at(out, e);
+	int result = named != SIZE_MAX ? note_name(out, named, event) : 0;
+	if (result < 0 || !reduce_stays(out->reduce, e))
+		return result;
+	if (raw.bytes && out->as_written) {
+		result = reducer_chrome_writer_text(out->chrome, raw);
+		if (result != -EBADMSG)
+			return result;
+	}
+	return write_event(out, event);
+}
+
+static int got_slice(void *context, size_t index, const char *data, size_t bytes)
+{
+	struct output *out = context;
+	uint32_t e = out->event[index];
+	struct reducer_text raw = {data, bytes};
+	if (out->as_written && named_at(out, e) == SIZE_MAX) {
+		int result = reducer_chrome_writer_text(out->chrome, raw);
+		if (result != -EBADMSG)
+			return result;
+	}
+	const char *at = data;
+	struct reducer_event event;
+	if (chrome_event_scan(&out->found, &at, data + bytes, false) != JSON_OK) {
+		at = data;
+		if (chrome_event_scan(&out->found, &at, data + bytes, true) != JSON_OK)
+			return out->found.failed ? out->found.failed : -ESTALE;
+	}
+	int result = chrome_event_map(&out->found, &event);
+	return result < 0 ? result : got_event(out, e, &event, raw);
+}
+
+/* Chrome to Chrome: by place. */
+static int fetch_slices(struct output *out)
+{
+	const struct reducer_reduce *r = out->reduce;
+	struct reducer_slice *slices = malloc((out->n_events + 1) * sizeof(*slices));
+	if (!slices)
+		return -ENOMEM;
+	for (size_t i = 0; i < out->n_events; i++) {
+		uint64_t place = r->col.place[out->event[i]];
+		slices[i] = (struct reducer_slice){place >> PLACE_BYTES_BITS,
+						   (uint32_t)(place & ((1u << PLACE_BYTES_BITS) - 1))};
+	}
+	int result = reducer_slices_read(r->path, r->points, slices, out->n_events,
+					 r->options.threads ? r->options.threads : 2, got_slice, out);
+	free(slices);
+	return result;
+}
+
+static int again_event(void *context, const struct reducer_event *event)
+{
+	struct output *out = context;
+	uint32_t e = out->next++;
+	if (out->at == out->n_events || out->event[out->at] != e)
+		return 0;
+	out->at++;
+	return got_event(out, e, event, (struct reducer_text){NULL, 0});
+}
+
+/* Any format to any: read again. */
+static int read_again(struct output *out)
+{
+	struct reducer_reduce *r = out->reduce;
+	struct reducer_sink sink = {out, again_event, NULL};
+	struct reducer_read_report *report = malloc(sizeof(*report));
+	if (!report)
+		return -ENOMEM;
+	int result = reducer_trace_read(r->path, r->format, &sink, report);
+	free(report);
+	if (result == 0 && out->next != r->col.count)
+		result = -ESTALE;
+	return result;
+}
+
+/* Decimal digits of a number of picoseconds that may be beyond int64. */
+static void print_ps(char digits[DIGITS], __int128 ps)
+{
+	bool negative = ps < 0;
+	unsigned __int128 left = negative ? (unsigned __int128)-ps : (unsigned __int128)ps;
+	char *at = digits + DIGITS - 1;
+	*at = '\0';
+	do {
+		*--at = (char)('0' + (int)(left % 10));
+		left /= 10;
+	} while (left);
+	if (negative)
+		*--at = '-';
+	memmove(digits, at, strlen(at) + 1);
+}
+
+static void add_count(struct buffer *out, const char *key, uint64_t value)
+{
+	buffer_add_literal(out, ",\"");
+	buffer_add_literal(out, key);
+	buffer_add_literal(out, "\":");
+	buffer_add_u64(out, value);
+}
+
+static void add_ps(struct buffer *out, const char *key, __int128 ps)
+{
+	char digits[DIGITS];
+	print_ps(digits, ps);
+	buffer_add_literal(out, ",\"");
+	buffer_add_literal(out, key);
+	buffer_add_literal(out, "\":\"");
+	buffer_add_literal(out, digits);
+	buffer_add_byte(out, '"');
+}
+
+/* The event that says that the trace is reduced, and how (reducer/marks.h). */
+static int write_mark(struct output *out)
+{
+	static const char *const gone[REDUCER_GONE_COUNT] = {
+		"merged_spans", "merged_instants", "merged_async", "counter_values", "flows_merged",
+		"flows_one_end", "metadata_twice", "outside_window", "other_tracks"};
+	const struct reducer_reduce *r = out->reduce;
+	const __int128 zero = (__int128)r->zero_ns * 1000;
+	struct buffer args = {0};
+	buffer_add_literal(&args, "{\"version\":");
+	buffer_add_u64(&args, REDUCER_MARK_VERSION);
+	add_ps(&args, "bin_ps", r->bin_ps);
+	add_ps(&args, "origin_ps", zero);
+	add_count(&args, "events", r->col.count);
+	for (int i = 0; i < REDUCER_GONE_COUNT; i++)
+		if (r->gone[i])
+			add_count(&args, gone[i], r->gone[i]);
+	if (r->options.has_window) {
+		add_ps(&args, "window_from_ps", zero + r->options.window_from_ps);
+		add_ps(&args, "window_to_ps", zero + r->options.window_to_ps);
+	}
+	if (r->options.track_pattern) {
+		buffer_add_literal(&args, ",\"tracks\":");
+		json_quote(&args, (struct reducer_text){r->options.track_pattern, strlen(r->options.track_pattern)});
+	}
+	buffer_add_byte(&args, '}');
+	struct reducer_event event = {.kind = DREC_META,
+				      .args_flag = DREC_FLAG_ARGS_JSON,
+				      .depth = DREC_DEPTH_UNKNOWN,
+				      .name = {REDUCER_MARK_REDUCED, sizeof(REDUCER_MARK_REDUCED) - 1},
+				      .args = {args.data, args.bytes}};
+	int result = args.failed ? args.failed : write_event(out, &event);
+	buffer_free(&args);
+	return result;
+}
+
+/* Splits ps since zero into the trace's own ns and ps. */
+static void set_time(const struct reducer_reduce *r, int64_t at, int64_t *ret_ns, uint16_t *ret_ps)
+{
+	int64_t ns = at / 1000, ps = at % 1000;
+	if (ps < 0) {
+		ps += 1000;
+		ns--;
+	}
+	*ret_ns = r->zero_ns + ns;
+	*ret_ps = (uint16_t)ps;
+}
+
+static void add_us(struct buffer *out, const char *key, int64_t ps)
+{
+	buffer_add_literal(out, ",\"");
+	buffer_add_literal(out, key);
+	buffer_add_literal(out, "\":");
+	buffer_add_us(out, ps / 1000, (uint16_t)(ps % 1000), 0);
+}
+
+static struct reducer_text name_of_event(const struct output *out, uint32_t event)
+{
+	return reduce_track_group(&out->names, out->name[named_at(out, event)]);
+}
+
+/* What all rectangles have in common. Texts of `args` stay in out->text until the next one. */
+static void begin_rectangle(struct output *out, const struct reduce_rectangle *one, bool spans,
+			    struct reducer_event *event)
+{
+	const struct reducer_reduce *r = out->reduce;
+	struct buffer *args = &out->text;
+	*event = (struct reducer_event){.args_flag = DREC_FLAG_ARGS_JSON,
+					.depth = DREC_DEPTH_UNKNOWN,
+					.has_time = 1,
+					.name = {REDUCER_MARK_MERGED_NAME, sizeof(REDUCER_MARK_MERGED_NAME) - 1},
+					.category = {REDUCER_MARK_MERGED, sizeof(REDUCER_MARK_MERGED) - 1},
+					.group = reduce_track_group(&r->tracks, one->track)};
+	set_time(r, one->from, &event->start_ns, &event->start_ps);
+	buffer_clear(args);
+	buffer_add_literal(args, REDUCER_MARK_MERGED_ARGS);
+	buffer_add_u64(args, one->events);
+	if (spans) {
+		add_us(args, "driverec.sum_us", one->sum_ps);
+		add_us(args, "driverec.longest_us", one->longest_ps);
+		buffer_add_literal(args, ",\"driverec.longest\":");
+		buffer_add_text(args, name_of_event(out, one->longest));
+	}
+	buffer_add_byte(args, '}');
+	event->args = (struct reducer_text){args->data, args->bytes};
+}
+
+/* The name that all have: as it was written, and unescaped for formats that need it so. */
+static int set_name(struct output *out, const struct reduce_rectangle *one, struct reducer_event *event)
+{
+	if (!one->one_name)
+		return 0;
+	struct reducer_text raw = name_of_event(out, one->longest);
+	if (raw.bytes < 2 || raw.data[0] != '"')
+		return 0;
+	event->name_raw = raw;
+	event->name = (struct reducer_text){raw.data + 1, raw.bytes - 2};
+	if (json_is_plain(event->name))
+		return 0;
+	buffer_clear(&out->found.name);
+	json_unescape(&out->found.name, event->name);
+	event->name = (struct reducer_text){out->found.name.data, out->found.name.bytes};
+	return out->found.name.failed;
+}
+
+static int write_span(struct output *out, const struct reduce_rectangle *one)
+{
+	struct reducer_event event;
+	begin_rectangle(out, one, true, &event);
+	event.kind = DREC_SPAN;
+	event.track = reduce_track_track(&out->reduce->tracks, one->track);
+	event.has_duration = 1;
+	event.duration_ns = (one->to - one->from) / 1000;
+	event.duration_ps = (uint16_t)((one->to - one->from) % 1000);
+	int result = set_name(out, one, &event);
+	if (result == 0)
+		result = out->text.failed;
+	return result < 0 ? result : write_event(out, &event);
+}
+
+static int write_instant(struct output *out, const struct reduce_rectangle *one)
+{
+	struct reducer_event event;
+	begin_rectangle(out, one, false, &event);
+	event.kind = DREC_INSTANT;
+	event.track = reduce_track_track(&out->reduce->tracks, one->track);
+	event.extra = (struct reducer_text){"\"s\":\"t\"", 7};
+	int result = set_name(out, one, &event);
+	return result < 0 ? result : write_event(out, &event);
+}
+
+static int write_pair(struct output *out, const struct reduce_rectangle *one, size_t number)
+{
+	char id[64];
+	struct reducer_event event;
+	begin_rectangle(out, one, true, &event);
+	event.kind = DREC_ASYNC_BEGIN;
+	event.extra.bytes = (size_t)snprintf(id, sizeof(id), "\"id\":\"driverec.%zu\"", number);
+	event.extra.data = id;
+	int result = set_name(out, one, &event);
+	if (result == 0)
+		result = write_event(out, &event);
+	if (result < 0)
+		return result;
+	event.kind = DREC_ASYNC_END;
+	event.args = (struct reducer_text){NULL, 0};
+	set_time(out->reduce, one->to, &event.start_ns, &event.start_ps);
+	return write_event(out, &event);
+}
+
+static int write_rectangles(struct output *out)
+{
+	const struct reducer_reduce *r = out->reduce;
+	int result = 0;
+	for (size_t i = 0; i < r->spans.count && result == 0; i++)
+		result = write_span(out, &r->spans.at[i]);
+	for (size_t i = 0; i < r->instants.count && result == 0; i++)
+		result = write_instant(out, &r->instants.at[i]);
+	for (size_t i = 0; i < r->pairs.count && result == 0; i++)
+		result = write_pair(out, &r->pairs.at[i], i);
+	return result;
+}
+
+static int write_members(struct output *out)
+{
+	const struct reducer_member *members = out->reduce->members.at;
+	int result = 0;
+	for (size_t i = 0; i < out->reduce->members.count && result == 0; i++)
+		result = out->chrome ? reducer_chrome_writer_member(out->chrome, &members[i])
+				     : reducer_writer_member(out->other, &members[i]);
+	return result;
+}
+
+static int open_output(struct output *out, int fd, enum reducer_format format,
+		       const struct reducer_writer_options *options)
+{
+	const struct reducer_reduce *r = out->reduce;
+	struct reducer_writer_options base = options ? *options : (struct reducer_writer_options){0};
+	if (format != REDUCER_FORMAT_CHROME) {
+		base.has_base = r->read.has_base;
+		base.base_unix_ns = r->read.base_unix_ns;
+		return reducer_writer_new(fd, format, &base, NULL, &out->other);
+	}
+	struct reducer_chrome_writer_options chrome = {.array_root = r->read.array_root,
+						       .gzip_level = base.gzip_level,
+						       .strip_args = base.strip_args};
+	out->as_written = !base.strip_args;
+	return reducer_chrome_writer_new(fd, &chrome, &out->chrome);
+}
+
+static int finish_output(struct output *out, struct reducer_reduce_report *report)
+{
+	int result = out->chrome ? reducer_chrome_writer_finish(out->chrome) : reducer_writer_finish(out->other);
+	if (result == 0)
+		report->output_bytes = out->chrome ? reducer_chrome_writer_stats(out->chrome)->file_bytes
+						   : reducer_writer_stats(out->other)->file_bytes;
+	return result;
+}
+
+static void close_output(struct output *out)
+{
+	reducer_chrome_writer_free(out->chrome);
+	reducer_writer_free(out->other);
+	chrome_event_free(&out->found);
+	reduce_tracks_free(&out->names);
+	buffer_free(&out->text);
+	free(out->event);
+	free(out->named);
+	free(out->name);
+}
+
+int reducer_reduce_write(struct reducer_reduce *r, int fd, enum reducer_format format,
+			 const struct reducer_writer_options *options, struct reducer_reduce_report *report)
+{
+	struct output out = {.reduce = r};
+	int result = reduce_tracks_init(&out.names);
+	if (result == 0)
+		result = open_output(&out, fd, format, options);
+	if (result == 0)
+		result = list_events(&out);
+	if (result == 0)
+		result = write_members(&out);
+	if (result == 0)
+		result = write_mark(&out);
+	if (result == 0)
+		result = out.chrome && r->format == REDUCER_FORMAT_CHROME ? fetch_slices(&out) : read_again(&out);
+	if (result == 0)
+		result = write_rectangles(&out);
+	if (result == 0)
+		result = finish_output(&out, report);
+	close_output(&out);
+	return result;
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reducing: random traces of every kind of event are reduced to few and to many bins, and the result is held
+ * against the trace by verify, which shares no layout with what reduces.
+ */
+#include <reducer/reduce.h>
+#include <reducer/verify.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support.h"
+
+static const char *folder;
+static struct reducer_reduce_report reported;
+
+static void setup(void)
+{
+	if (!folder)
+		folder = test_folder();
+}
+
+/* Reduces `in` to `out`; returns what the library said. */
+static int reduce_to(const char *in, const char *out, const struct reducer_reduce_options *options, int gzip_level)
+{
+	struct reducer_reduce *reduce = NULL;
+	int result = reducer_reduce_read(in, options, &reduce, &reported);
+	if (result != 0)
+		return result;
+	int fd = open(out, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	struct reducer_writer_options writer = {.gzip_level = gzip_level};
+	enum reducer_format format = reducer_format_of_name(out);
+	result = reducer_reduce_write(reduce, fd, format, &writer, &reported);
+	close(fd);
+	reducer_reduce_free(reduce);
+	return result;
+}
+
+static void assert_verified(const char *raw, const char *reduced)
+{
+	struct reducer_verify_report *report = calloc(1, sizeof(*report));
+	struct reducer_problem problem = {0};
+	ck_assert_ptr_nonnull(report);
+	int result = reducer_verify(raw, reduced, report, &problem);
+	ck_assert_msg(result == 0, "verify: %s (%s)", strerror(-result), problem.what);
+	ck_assert_msg(report->n_differences == 0, "M%d on %s: %s (%s)", report->difference[0].promise,
+		      report->difference[0].track, report->difference[0].what, raw);
+	ck_assert_uint_gt(report->checked[REDUCER_M5], 0);
+	free(report);
+}
+
+static bool same_files(const char *a, const char *b)
+{
+	size_t n = 0, m = 0;
+	char *x = test_read_file(a, &n), *y = test_read_file(b, &m);
+	bool same = n == m && memcmp(x, y, n) == 0;
+	free(x);
+	free(y);
+	return same;
+}
+
+/* Random traces. Times are in ns; few distinct ones, so that ties are common. */
+struct maker {
+	FILE *file;
+	bool first;
+	uint64_t grain;
+};
+
+static void begin(struct maker *m, const char *ph)
+{
+	fprintf(m->file, "%s{\"ph\":\"%s\"", m->first ? "\n" : ",\n", ph);
+	m->first = false;
+}
+
+static void at(struct maker *m, const char *key, uint64_t ns)
+{
+	fprintf(m->file, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
+}
+
+static void on(struct maker *m, unsigned pid, unsigned tid)
+{
+	fprintf(m->file, ",\"pid\":%u,\"tid\":%u", pid, tid);
+}
+
+static uint64_t some(struct maker *m, uint64_t limit)
+{
+	return test_random_below(limit / m->grain + 1) * m->grain;
+}
+
+static void make_span(struct maker *m, unsigned tid, uint64_t from, uint64_t length, bool as_pair)
+{
+	static const char *const names[] = {"mm", "add", "aten::copy_", "nccl:\\u00e4ll \\\"x\\\"", "gemm<int, 4>"};
+	const char *name = names[test_random_below(5)];
+	begin(m, as_pair ? "B" : "X");
+	on(m, 1, tid);
+	fprintf(m->file, ",\"name\":\"%s\",\"cat\":\"op\"", name);
+	at(m, "ts", from);
+	if (!as_pair)
+		at(m, "dur", length);
+	fprintf(m->file, ",\"args\":{\"n\": %" PRIu64 "}}", test_random_below(1000));
+	if (!as_pair)
+		return;
+	begin(m, "E");
+	on(m, 1, tid);
+	at(m, "ts", from + length);
+	fputs("}", m->file);
+}
+
+/* Spans that nest, down to `depth`, in [from, to]. */
+static void make_nest(struct maker *m, unsigned tid, uint64_t from, uint64_t to, int depth)
+{
+	while (from <= to) {
+		uint64_t length = some(m, test_random_below(4) ? (to - from) / 8 : to - from);
+		if (length > to - from)
+			length = to - from;
+		make_span(m, tid, from, length, false);
+		if (depth > 0 && length > 2 * m->grain)
+			make_nest(m, tid, from + some(m, length / 4), from + length - some(m, length / 4), depth - 1);
+		from += length + some(m, test_random_below(2) ? 0 : (to - from) / 4) + m->grain * test_random_below(2);
+		if (length == 0 && test_random_below(3) == 0)
+			from += m->grain;
+	}
+}
+
+static void make_pairs(struct maker *m, uint64_t to)
+{
+	/* One thread of begins and ends alone: they must be in order to be pairs. */
+	uint64_t now = 0;
+	int open = 0;
+	for (int i = 0; i < 60 && now < to; i++, now += some(m, to / 40)) {
+		bool ends = open > 0 && test_random_below(2);
+		begin(m, ends ? "E" : "B");
+		on(m, 1, 77);
+		at(m, "ts", now);
+		fprintf(m->file, ",\"name\":\"load\"}");
+		open += ends ? -1 : 1;
+	}
+}
+
+static void make_points(struct maker *m, uint64_t to)
+{
+	for (int i = 0; i < 80; i++) {
+		begin(m, "i");
+		on(m, 1, (unsigned)test_random_below(2));
+		fprintf(m->file, ",\"name\":\"tick%" PRIu64 "\",\"s\":\"t\"", test_random_below(2));
+		at(m, "ts", some(m, to));
+		fputs("}", m->file);
+		begin(m, "C");
+		fprintf(m->file, ",\"pid\":1,\"name\":\"mem%" PRIu64 "\"", test_random_below(2));
+		at(m, "ts", some(m, to));
+		fprintf(m->file, ",\"args\":{\"used\":%" PRIu64 ".5,\"note\":\"x\",\"free\":-%" PRIu64 "}}",
+			test_random_below(9), test_random_below(1000));
+		begin(m, "M");
+		on(m, 1, (unsigned)test_random_below(3));
+		fputs(",\"name\":\"thread_name\",\"args\":{\"name\":\"worker\"}}", m->file);
+	}
+}
+
+static void make_flows(struct maker *m, uint64_t to)
+{
+	for (int i = 0; i < 60; i++) {
+		static const char *const phases[] = {"s", "t", "f"};
+		begin(m, phases[test_random_below(3)]);
+		on(m, 1, (unsigned)test_random_below(4));
+		fprintf(m->file, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":%" PRIu64 "%s", test_random_below(25),
+			test_random_below(2) ? ",\"bp\":\"e\"" : "");
+		at(m, "ts", some(m, to));
+		fputs("}", m->file);
+	}
+	for (int i = 0; i < 60; i++) {
+		uint64_t from = some(m, to), length = some(m, to / 30);
+		begin(m, "b");
+		fprintf(m->file, ",\"pid\":1,\"cat\":\"rpc\",\"name\":\"get\",\"id\":\"0x%x\"", i);
+		at(m, "ts", from);
+		fputs(",\"args\":{}}", m->file);
+		if (i % 9 == 0)
+			continue;
+		begin(m, "e");
+		fprintf(m->file, ",\"pid\":1,\"cat\":\"rpc\",\"name\":\"get\",\"id\":\"0x%x\"", i);
+		at(m, "ts", from + length);
+		fputs("}", m->file);
+	}
+}
+
+static void make_odd(struct maker *m)
+{
+	begin(m, "X");
+	on(m, 1, 1);
+	fputs(",\"name\":\"backwards\",\"ts\":10,\"dur\":-1}", m->file);
+	begin(m, "X");
+	on(m, 1, 1);
+	fputs(",\"name\":\"endless\",\"ts\":10}", m->file);
+	begin(m, "R");
+	fputs(",\"name\":\"other\",\"ts\":4}", m->file);
+	if (test_random_below(3) == 0) {
+		begin(m, "X");
+		on(m, 1, 2);
+		fputs(",\"name\":\"years\",\"ts\":-1700000000000000,\"dur\":5}", m->file);
+	}
+	if (test_random_below(4) == 0) {
+		begin(m, "X");
+		on(m, 1, 3);
+		fputs(",\"name\":\"for ages\",\"ts\":10,\"dur\":17000000000000}", m->file);
+	}
+}
+
+static void make_trace(const char *path, bool array)
+{
+	struct maker m = {.file = fopen(path, "we"), .first = true};
+	static const uint64_t grains[] = {1, 7, 1000};
+	ck_assert_ptr_nonnull(m.file);
+	m.grain = grains[test_random_below(3)];
+	uint64_t to = m.grain * (100 + test_random_below(5000));
+	fputs(array ? "[" : "{\"schemaVersion\": 1,\"traceEvents\":[", m.file);
+	for (unsigned tid = 0; tid < 3; tid++)
+		make_nest(&m, tid, some(&m, to / 3), to, (int)test_random_below(6));
+	/* Spans anywhere: they overlap. */
+	for (int i = 0; i < 100; i++)
+		make_span(&m, 2 + (unsigned)test_random_below(2), some(&m, to), some(&m, to / (1 + test_random_below(60))),
+			  false);
+	make_pairs(&m, to);
+	make_points(&m, to);
+	make_flows(&m, to);
+	make_odd(&m);
+	fputs(array ? "\n]\n" : "\n],\"traceName\":\"x\\/y\",\"deviceProperties\":[{\"id\": 0}]}\n", m.file);
+	ck_assert_int_eq(fclose(m.file), 0);
+}
+
+START_TEST(test_random_traces_keep_their_promises)
+{
+	static const uint32_t bins[] = {1, 2, 7, 30, 100, 1000, 100000};
+	char raw[4096], reduced[4096], again[4096];
+	snprintf(raw, sizeof(raw), "%s/raw.json", folder);
+	snprintf(reduced, sizeof(reduced), "%s/reduced.json", folder);
+	snprintf(again, sizeof(again), "%s/again.json", folder);
+	for (int round = 0; round < 60; round++) {
+		make_trace(raw, round % 5 == 4);
+		for (size_t i = 0; i < sizeof(bins) / sizeof(bins[0]); i++) {
+			struct reducer_reduce_options options = {.bins = bins[i]};
+			assert_ok(reduce_to(raw, reduced, &options, 0));
+			assert_verified(raw, reduced);
+			uint64_t gone = 0;
+			for (int g = 0; g < REDUCER_GONE_COUNT; g++)
+				gone += reported.gone[g];
+			ck_assert_uint_eq(reported.events_in, reported.exact + gone);
+			/* What was reduced is a trace like any other. */
+			struct reducer_reduce_options coarser = {.bins = bins[i] / 3 + 1};
+			assert_ok(reduce_to(reduced, again, &coarser, 0));
+			assert_verified(reduced, again);
+		}
+	}
+}
+END_TEST
+
+START_TEST(test_the_same_input_gives_the_same_bytes)
+{
+	char raw[4096], one[4096], two[4096];
+	snprintf(raw, sizeof(raw), "%s/raw.json", folder);
+	snprintf(one, sizeof(one), "%s/one.json.gz", folder);
+	snprintf(two, sizeof(two), "%s/two.json.gz", folder);
+	make_trace(raw, false);
+	struct reducer_reduce_options options = {.bins = 50, .threads = 1};
+	assert_ok(reduce_to(raw, one, &options, 6));
+	options.threads = 4;
+	assert_ok(reduce_to(raw, two, &options, 6));
+	ck_assert(same_files(one, two));
+}
+END_TEST
+
+START_TEST(test_a_target_gives_the_finest_bins_that_fit)
+{
+	char raw[4096], reduced[4096];
+	snprintf(raw, sizeof(raw), "%s/raw.json", folder);
+	snprintf(reduced, sizeof(reduced), "%s/reduced.json", folder);
+	for (int round = 0; round < 10; round++) {
+		make_trace(raw, false);
+		struct reducer_reduce_options options = {.target_permille = 500};
+		assert_ok(reduce_to(raw, reduced, &options, 0));
+		ck_assert(reported.bound_reached || reported.events_out <= reported.events_in / 2);
+		assert_verified(raw, reduced);
+		options.target_permille = 1;
+		assert_ok(reduce_to(raw, reduced, &options, 0));
+		ck_assert(reported.bound_reached);
+		ck_assert_uint_eq(reported.bins, 1);
+	}
+}
+END_TEST
+
+START_TEST(test_a_window_limits_what_is_read)
+{
+	char raw[4096], reduced[4096];
+	snprintf(raw, sizeof(raw), "%s/raw.json", folder);
+	snprintf(reduced, sizeof(reduced), "%s/reduced.json", folder);
+	for (int round = 0; round < 40; round++) {
+		make_trace(raw, false);
+		struct reducer_reduce_options options = {.bins = 40, .has_window = true};
+		options.window_from_ps = (int64_t)test_random_below(2000000);
+		options.window_to_ps = options.window_from_ps + (int64_t)test_random_below(2000000);
+		assert_ok(reduce_to(raw, reduced, &options, 0));
+		assert_verified(raw, reduced);
+		ck_assert_uint_gt(reported.gone[REDUCER_GONE_WINDOW], 0);
+	}
+}
+END_TEST
+
+START_TEST(test_tracks_are_chosen_by_path_and_by_name)
+{
+	static const char text[] =
+		"[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"train\"}},"
+		"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":2,\"tid\":4,\"args\":{\"name\":\"loader 0\"}},"
+		"{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":3,\"ts\":1,\"dur\":1},"
+		"{\"ph\":\"X\",\"name\":\"b\",\"pid\":2,\"tid\":4,\"ts\":1,\"dur\":1},"
+		"{\"ph\":\"X\",\"name\":\"c\",\"pid\":2,\"tid\":\"s 7\",\"ts\":1,\"dur\":1}]";
+	static const struct {
+		const char *pattern;
+		unsigned spans;
+	} cases[] = {{"1/3", 1}, {"2/*", 2}, {"train", 1}, {"loader*", 1}, {"2/s 7", 1}, {"nothing", 0}, {"*", 3}};
+	char raw[4096], reduced[4096];
+	snprintf(raw, sizeof(raw), "%s/raw.json", folder);
+	snprintf(reduced, sizeof(reduced), "%s/reduced.json", folder);
+	test_write_file(raw, text, sizeof(text) - 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct reducer_reduce_options options = {.track_pattern = cases[i].pattern};
+		assert_ok(reduce_to(raw, reduced, &options, 0));
+		ck_assert_msg(reported.spans_out == cases[i].spans, "%s: %" PRIu64, cases[i].pattern, reported.spans_out);
+		ck_assert_uint_eq(reported.gone[REDUCER_GONE_TRACK], 3 - cases[i].spans);
+		assert_verified(raw, reduced);
+	}
+}
+END_TEST
+
+START_TEST(test_what_is_no_trace_is_refused)
+{
+	char raw[4096];
+	struct reducer_reduce *reduce = NULL;
+	snprintf(raw, sizeof(raw), "%s/none.json", folder);
+	test_write_file(raw, "hello", 5);
+	ck_assert_int_eq(reducer_reduce_read(raw, NULL, &reduce, &reported), -EBADMSG);
+	ck_assert_uint_gt(reported.read.n_problems, 0);
+	ck_assert_int_eq(reducer_reduce_read("/nonexistent/x", NULL, &reduce, &reported), -ENOENT);
+	test_write_file(raw, "[]", 2);
+	assert_ok(reducer_reduce_read(raw, NULL, &reduce, &reported));
+	ck_assert_uint_eq(reported.events_in, 0);
+	reducer_reduce_free(reduce);
+}
+END_TEST
+
+START_TEST(test_handed_traces_verify_at_any_size)
+{
+	static const char *const names[] = {
+		"128rank_sampled_rank0.pt.trace.json.gz", "a100_nccl_late_base_time.pt.trace.json.gz",
+		"b200_eager_8rank.pt.trace.json.gz", "cpu_only_gloo_rank34.pt.trace.json.gz",
+		"h100_bert_small.pt.trace.json.gz", "mi250_train.pt.trace.json.gz",
+		"mtia_inference_rank0.pt.trace.json.gz", "straggler_worker_44steps.trace.json.gz",
+		"v100_2021_resnet50.pt.trace.json.gz", "v100_nccl_abs_time.pt.trace.json.gz"};
+	const char *data = test_data_folder();
+	if (!data) {
+		puts("skipped: no handed data");
+		return;
+	}
+	char raw[4096], reduced[4096];
+	snprintf(reduced, sizeof(reduced), "%s/reduced.json.gz", folder);
+	snprintf(raw, sizeof(raw), "%s/traces/%s", data, names[_i]);
+	struct reducer_reduce_options options = {.bins = 3840};
+	assert_ok(reduce_to(raw, reduced, &options, 1));
+	assert_verified(raw, reduced);
+	options = (struct reducer_reduce_options){.target_permille = 100};
+	assert_ok(reduce_to(raw, reduced, &options, 1));
+	if (reported.events_in > 20000) {
+		ck_assert(!reported.bound_reached);
+		ck_assert_uint_le(reported.events_out, reported.events_in / 10);
+	}
+	assert_verified(raw, reduced);
+}
+END_TEST
+
+static void add_case(Suite *suite, const char *name, const TTest *test, int rounds)
+{
+	TCase *tcase = tcase_create(name);
+	tcase_add_checked_fixture(tcase, setup, NULL);
+	tcase_set_timeout(tcase, 120);
+	if (rounds > 1)
+		tcase_add_loop_test(tcase, test, 0, rounds);
+	else
+		tcase_add_test(tcase, test);
+	suite_add_tcase(suite, tcase);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("reduce");
+	folder = test_folder();
+	add_case(suite, "random", test_random_traces_keep_their_promises, 1);
+	add_case(suite, "deterministic", test_the_same_input_gives_the_same_bytes, 1);
+	add_case(suite, "target", test_a_target_gives_the_finest_bins_that_fit, 1);
+	add_case(suite, "window", test_a_window_limits_what_is_read, 1);
+	add_case(suite, "tracks", test_tracks_are_chosen_by_path_and_by_name, 1);
+	add_case(suite, "refused", test_what_is_no_trace_is_refused, 1);
+	add_case(suite, "handed", test_handed_traces_verify_at_any_size, 10);
+	return test_run(suite);
+}
