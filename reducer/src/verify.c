@@ -141,14 +141,20 @@ static void report_mark(struct verify *verify)
 
 static int compare(struct verify *verify)
 {
-	int (*const step[])(struct verify *) = {
-		verify_cut,	verify_count_events, verify_sort_both,	  verify_busy,
-		verify_ends,	verify_longest,	     verify_instants,	  verify_counters,
-		verify_flows,	verify_descriptions, verify_merged_spans, verify_unaltered,
+	static const struct {
+		int (*check)(struct verify *verify);
+		bool in_one_format; /* the traces cannot differ in format for it */
+	} step[] = {
+		{verify_cut, false},	   {verify_count_events, false}, {verify_sort_both, false},
+		{verify_busy, false},	   {verify_ends, false},	 {verify_longest, false},
+		{verify_instants, false},  {verify_counters, false},	 {verify_flows, true},
+		{verify_descriptions, true}, {verify_merged_spans, false}, {verify_unaltered, false},
+		{verify_async, true},
 	};
-	int result = 0;
+	int result = verify->crossed ? verify_cross(verify) : 0;
 	for (size_t i = 0; result == 0 && i < sizeof(step) / sizeof(step[0]); i++)
-		result = step[i](verify);
+		if (!verify->crossed || !step[i].in_one_format)
+			result = step[i].check(verify);
 	return result;
 }
 
@@ -159,6 +165,7 @@ static int run(struct verify *verify, const char *raw_path, const char *reduced_
 	int result = sniff(raw_path, &report->raw_format, ret_problem);
 	if (result == 0)
 		result = sniff(reduced_path, &report->reduced_format, ret_problem);
+	verify->crossed = report->raw_format != report->reduced_format;
 	if (result == 0)
 		result = load(verify, &verify->raw, raw_path, report->raw_format, ret_problem);
 	if (result < 0)

@@ -56,7 +56,7 @@ bool verify_is_step(const struct reducer_event *event)
 {
 	static const char step_num[] = "step_num";
 	struct reducer_text value;
-	if (text_is(event->category, "driverec.mark"))
+	if (event->kind == DREC_MARK || text_is(event->category, "driverec.mark"))
 		return true;
 	if (event->kind != DREC_SPAN && event->kind != DREC_BEGIN)
 		return false;

@@ -55,7 +55,7 @@ int verify_house_track(struct verify_house *house, struct reducer_text group, st
 	if (result < 0)
 		return result;
 	if (number == before)
-		house->track[number] = (struct verify_track){group_number, name, VERIFY_NONE, false, false};
+		house->track[number] = (struct verify_track){group_number, name, VERIFY_NONE, VERIFY_NONE, false, false};
 	*ret_track = number;
 	return 0;
 }

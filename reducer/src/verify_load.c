@@ -74,6 +74,11 @@ static enum verify_class class_of(const struct verify_house *house, const struct
 		return VERIFY_ASYNC;
 	case DREC_ASYNC_INSTANT:
 		return VERIFY_ASYNC_POINT;
+	case DREC_MARK:
+		/* As writers write the marks of a ring. */
+		return event->mark == DREC_MARK_STEP_END || event->mark == DREC_MARK_PHASE_END ? VERIFY_SPAN : VERIFY_INSTANT;
+	case DREC_LOSS:
+		return VERIFY_INSTANT;
 	default:
 		/* The old name of an instant. */
 		return extra_member(event, "ph", &phase) && text_is(phase, "\"I\"") ? VERIFY_INSTANT : VERIFY_KEPT;
@@ -160,16 +165,29 @@ static int read_meta(struct loader *loader, const struct reducer_event *event, c
 			verify_args_mark(event->args, &loader->verify->mark);
 		return 0;
 	}
-	if (!text_is(event->name, "thread_name"))
-		return 0;
-	int result = verify_args_text(house, event->args, "name", &house->track[known->track].thread);
+	struct verify_track *track = &house->track[known->track];
+	int result = 0;
+	if (text_is(event->name, "thread_name"))
+		result = verify_args_text(house, event->args, "name", &track->thread);
+	else if (text_is(event->name, "process_name"))
+		result = verify_args_text(house, event->args, "name", &track->process);
 	return result == -ENOENT ? 0 : result;
 }
 
-/* Of all that must not change but kind, track and time. Metadata is its track, name and args. */
+/* Marks and losses of a ring get names from whoever writes them. */
+static bool is_named_by_writer(const struct reducer_event *event)
+{
+	return event->kind == DREC_MARK || event->kind == DREC_LOSS || text_is(event->category, "driverec.mark") ||
+	       text_is(event->category, "driverec.loss");
+}
+
+/* Of all that must not change but kind, track and time. Metadata is its track, name and args; of formats that
+ * differ no more than the name is compared. */
 static struct verify_print content_of(struct loader *loader, const struct reducer_event *event,
 				      const struct verify_event *known)
 {
+	if (loader->verify->crossed)
+		return verify_print_mix(verify_print_of(NULL, 0), known->name);
 	struct reducer_text args = valid(&loader->args, event->args);
 	struct verify_print print = verify_print_of(args.data, args.bytes);
 	print = verify_print_mix(print, known->name);
@@ -185,7 +203,10 @@ static int read_names(struct loader *loader, const struct reducer_event *event, 
 {
 	struct verify_house *house = &loader->verify->house;
 	struct reducer_text group = valid(&loader->args, event->group), track = valid(&loader->other, event->track);
-	int result = verify_texts_add(&house->texts, event->name, &known->name);
+	struct reducer_text name = event->name;
+	if (loader->verify->crossed && is_named_by_writer(event))
+		name.bytes = 0;
+	int result = verify_texts_add(&house->texts, name, &known->name);
 	if (result == 0)
 		result = verify_texts_add(&house->texts, event->category, &known->category);
 	if (result == 0)

@@ -96,6 +96,7 @@ struct verify_trace {
 struct verify_track {
 	uint32_t group, name; /* numbers of texts: JSON values as written */
 	uint32_t thread;      /* what a thread_name event calls it, or VERIFY_NONE */
+	uint32_t process;     /* what a process_name event there calls its group, or VERIFY_NONE */
 	bool is_reduced;      /* the reduced trace has events there that are no metadata */
 	bool is_raw;          /* so has the raw one, after what is not compared is gone */
 };
@@ -153,6 +154,9 @@ int verify_load(struct verify *verify, struct verify_trace *trace, const char *p
 		struct reducer_read_report *report);
 void verify_trace_free(struct verify_trace *trace);
 
+/* verify_crossed.c: makes two traces of different formats comparable, as far as can be. */
+int verify_cross(struct verify *verify);
+
 /* verify_pairs.c */
 int verify_pair(struct verify *verify, struct verify_trace *trace);
 /* Takes out of the raw trace what lies outside of the window or of the tracks that the reduced one holds. */
@@ -171,6 +175,7 @@ int verify_flows(struct verify *verify);        /* M4 */
 int verify_descriptions(struct verify *verify); /* M4: metadata, members, what is kept as it was */
 int verify_merged_spans(struct verify *verify); /* M5 */
 int verify_unaltered(struct verify *verify);    /* M5 */
+int verify_async(struct verify *verify);        /* M5 */
 
 /* The bin that a time lies in, rounded down. */
 verify_ps verify_bin(const struct verify_mark *mark, verify_ps time);

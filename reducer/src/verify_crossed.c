@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two traces of different formats.
+ *
+ * Times of the reduced one are put on the raw one's zero, where both say what theirs is. A track that the raw
+ * trace does not have by number is taken for the first raw one whose process and thread are called the same (a
+ * format may need two lines for what overlaps); what is on a track that is unknown by name, too, is not compared
+ * (a format may draw as a track what is none).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verify_trace.h"
+
+/* What 0 of the trace means in Unix ns; false where that is not known. */
+static bool zero_of(const struct reducer_read_report *read, enum reducer_format format, int64_t *ret_zero_ns)
+{
+	*ret_zero_ns = read->has_base ? read->base_unix_ns : 0;
+	return read->has_base || format == REDUCER_FORMAT_DREC;
+}
+
+static void shift_times(struct verify *verify)
+{
+	const struct reducer_verify_report *report = verify->report;
+	struct verify_trace *reduced = &verify->reduced;
+	int64_t raw_ns, reduced_ns;
+	if (!zero_of(&report->raw, report->raw_format, &raw_ns) ||
+	    !zero_of(&report->reduced, report->reduced_format, &reduced_ns))
+		return;
+	verify_ps shift = ((verify_ps)reduced_ns - raw_ns) * 1000;
+	for (size_t i = 0; i < reduced->n_events; i++)
+		reduced->event[i].start += shift;
+	for (size_t i = 0; i < reduced->n_values; i++)
+		reduced->value[i].start += shift;
+}
+
+/* What processes are called: by number of the group's text; VERIFY_NONE where nothing says. */
+static uint32_t *process_names(const struct verify_house *house)
+{
+	uint32_t *name = malloc(((size_t)house->texts.count + 1) * sizeof(*name));
+	if (!name)
+		return NULL;
+	for (uint32_t i = 0; i < house->texts.count; i++)
+		name[i] = VERIFY_NONE;
+	for (uint32_t i = 0; i < house->tracks.count; i++)
+		if (house->track[i].process != VERIFY_NONE)
+			name[house->track[i].group] = house->track[i].process;
+	return name;
+}
+
+static bool is_drawn(const struct verify_event *event)
+{
+	return event->class != VERIFY_META && event->class != VERIFY_MARK;
+}
+
+/* For each track the one that it is taken for, or VERIFY_NONE. */
+static int find_tracks(struct verify *verify, const uint32_t *process, uint32_t *take)
+{
+	struct verify_house *house = &verify->house;
+	struct verify_texts labels = {0};
+	uint32_t *first = malloc(((size_t)house->tracks.count + 1) * sizeof(*first)), number;
+	int result = first ? 0 : -ENOMEM;
+	for (uint32_t i = 0; i < house->tracks.count; i++)
+		take[i] = VERIFY_NONE;
+	for (size_t i = 0; i < verify->raw.n_events; i++)
+		if (is_drawn(&verify->raw.event[i]))
+			take[verify->raw.event[i].track] = verify->raw.event[i].track;
+	/* Raw ones come first, so that the others find them. */
+	for (int own = 1; own >= 0; own--)
+		for (uint32_t i = 0; result == 0 && i < house->tracks.count; i++) {
+			const struct verify_track *track = &house->track[i];
+			uint32_t group = process[track->group] == VERIFY_NONE ? track->group : process[track->group];
+			uint32_t name = track->thread == VERIFY_NONE ? track->name : track->thread;
+			uint32_t before = labels.count;
+			if ((take[i] == i) != own)
+				continue;
+			if (!own) {
+				if (verify_texts_find(&labels, VERIFY_KEY(group, name), &number))
+					take[i] = first[number];
+				continue;
+			}
+			result = verify_texts_add(&labels, VERIFY_KEY(group, name), &number);
+			if (result == 0 && number == before)
+				first[number] = i;
+		}
+	verify_texts_free(&labels);
+	free(first);
+	return result;
+}
+
+int verify_cross(struct verify *verify)
+{
+	uint32_t *process = process_names(&verify->house);
+	uint32_t *take = malloc(((size_t)verify->house.tracks.count + 1) * sizeof(*take));
+	int result = process && take ? find_tracks(verify, process, take) : -ENOMEM;
+	shift_times(verify);
+	for (size_t i = 0; result == 0 && i < verify->reduced.n_events; i++) {
+		struct verify_event *event = &verify->reduced.event[i];
+		if (!is_drawn(event))
+			continue;
+		if (take[event->track] == VERIFY_NONE)
+			event->class = event->class == VERIFY_COUNTER ? VERIFY_COUNTER : VERIFY_GONE;
+		else
+			event->track = take[event->track];
+	}
+	free(process);
+	free(take);
+	return result;
+}
