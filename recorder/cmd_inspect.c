@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <reducer/chrome.h>
 #include <reducer/drec_codec.h>
 #include <reducer/inspect.h>
+#include <reducer/trace.h>
 
 #include "command.h"
 #include "ns.h"
@@ -123,23 +123,21 @@ static int read_ring(const struct command_call *call, const char *path, struct r
 	return COMMAND_DONE;
 }
 
+static int refuse(const struct command_call *call, const char *path, int error, const struct reducer_read_report *report)
+{
+	const struct reducer_problem *last = report->n_problems ? &report->problem[report->n_problems - 1] : NULL;
+	if (last && error == -EBADMSG)
+		return command_failed(call, "%s: %s (at byte %" PRIu64 ")", path, last->what, last->offset);
+	return command_failed(call, "%s: %s", path, last ? last->what : strerror(-error));
+}
+
 static int read_trace(const struct command_call *call, const char *path, struct reducer_inspect *inspect)
 {
-	struct reducer_input *input;
-	struct reducer_problem problem = {0};
 	struct reducer_read_report report;
 	struct reducer_sink sink = reducer_inspect_sink(inspect);
-	int result = reducer_input_open(path, &input, &problem);
+	int result = reducer_trace_read_any(path, &sink, &report);
 	if (result < 0)
-		return command_failed(call, "%s: %s", path, problem.what);
-	result = reducer_chrome_read(input, &sink, NULL, &report);
-	reducer_input_free(input);
-	if (result == -EBADMSG && report.n_problems)
-		return command_failed(call, "%s: %s (at byte %" PRIu64 ")", path,
-				      report.problem[report.n_problems - 1].what,
-				      report.problem[report.n_problems - 1].offset);
-	if (result < 0)
-		return command_failed(call, "%s: %s", path, strerror(-result));
+		return refuse(call, path, result, &report);
 	for (unsigned i = 0; i < report.n_problems; i++)
 		fprintf(stderr, "driverec inspect: %s: %s (at byte %" PRIu64 ")\n", path, report.problem[i].what,
 			report.problem[i].offset);
@@ -222,8 +220,8 @@ const struct command command_inspect = {
 	.name = "inspect",
 	.summary = "say what is in a trace, ring or window file",
 	.operands = "FILE",
-	.details = "Reads Chrome traces (plain, gzip or zstd), rings and .drec files, and prints counts by kind and, for "
-		   "each track, its spans, busy time and longest span. Damage is told on standard error with its "
+	.details = "Reads Chrome traces and XPlane files (plain, gzip or zstd), rings and .drec files, and prints counts by "
+		   "kind and, for each track, its spans, busy time and longest span. Damage is told on standard error with its "
 		   "byte offset; a file that is no trace is refused.",
 	.examples = "driverec inspect trace.json.gz\ndriverec inspect --json raw/rank0.drec",
 	.options = inspect_rows,

@@ -160,8 +160,8 @@ const struct command command_replay = {
 	.name = "replay",
 	.summary = "run the triggers over recorded history",
 	.operands = "FILE|ID...",
-	.details = "Reads Chrome traces, rings, window files and incidents, or with --steps tables of step times, and "
-		   "says what would have fired: the same triggers, gates and configuration as live, in event time. "
+	.details = "Reads Chrome traces, XPlane files, rings, window files and incidents, or with --steps tables of step "
+		   "times, and says what would have fired: the same triggers, gates and configuration as live, in event time. "
 		   "Warnings and critical firings are printed.\n"
 		   "In a trace, steps are the spans whose name matches --step, else spans with the same "
 		   "\"step\" in their "

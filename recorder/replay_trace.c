@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Chrome trace through the triggers. Events of a file are in no order, so its spans are kept (40 bytes
+ * A Chrome trace or XPlane file through the triggers. Events of a file are in no order, so its spans are kept (40 bytes
  * each) and fed by their ends: a span is known once it is over, as it is live.
  *
  * Steps: spans whose name matches a pattern (ProfilerStep#7); where there are none, the spans of a track that
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <reducer/chrome.h>
+#include <reducer/trace.h>
 
 #include "ns.h"
 #include "plain_text.h"
@@ -397,20 +397,11 @@ static void feed(struct trace *trace)
 static int read_trace(struct trace *trace, const char *path, char *error, size_t error_room)
 {
 	struct reducer_read_report report;
-	struct reducer_problem problem = {0};
 	struct reducer_sink sink = {.context = trace, .event = on_event};
-	struct reducer_input *input;
-	int result = reducer_input_open(path, &input, &problem);
-	if (result) {
-		snprintf(error, error_room, "%.200s: %s", path,
-			 problem.what[0] ? problem.what : strerror(-result));
-		return result;
-	}
-	result = reducer_chrome_read(input, &sink, NULL, &report);
+	int result = reducer_trace_read_any(path, &sink, &report);
 	if (result)
 		snprintf(error, error_room, "%.200s: %s", path,
 			 report.n_problems ? report.problem[report.n_problems - 1].what : strerror(-result));
-	reducer_input_free(input);
 	return result;
 }
 

@@ -50,13 +50,20 @@ static char *said(struct reducer_text value)
 	return text.data;
 }
 
-/* 1 .. INT32_MAX, as a number or as a text (old traces write tids so); 0 and below mean something of their own
- * to Perfetto. */
+/* Old traces write a tid as a number at one event and as a text at another: it is one thread. */
+static struct reducer_text plain_number(struct reducer_text value)
+{
+	struct reducer_text inner = {value.data + 1, value.bytes - 2};
+	int64_t number;
+	if (value.bytes > 2 && *value.data == '"' && decimal_i64(inner, &number))
+		return inner;
+	return value;
+}
+
+/* 1 .. INT32_MAX; 0 and below mean something of their own to Perfetto. */
 static int64_t number_of(struct reducer_text value)
 {
 	int64_t number;
-	if (value.bytes >= 2 && *value.data == '"')
-		value = (struct reducer_text){value.data + 1, value.bytes - 2};
 	return decimal_i64(value, &number) && number > 0 && number <= INT32_MAX ? number : PF_NO_NUMBER;
 }
 
@@ -131,6 +138,7 @@ static uint32_t take(struct pf_tracks *tracks, uint8_t kind, uint32_t parent, st
 
 uint32_t pf_track_process(struct pf_tracks *tracks, struct reducer_text group, int *failed)
 {
+	group = plain_number(group);
 	uint32_t index = take(tracks, PF_TRACK_KIND_PROCESS, PF_NO_TRACK, group, failed);
 	if (index != PF_NO_TRACK)
 		tracks->track[index].pid = number_of(group);
@@ -142,6 +150,7 @@ uint32_t pf_track_thread(struct pf_tracks *tracks, struct reducer_text group, st
 	uint32_t process = pf_track_process(tracks, group, failed);
 	if (process == PF_NO_TRACK || !tid.bytes)
 		return process;
+	tid = plain_number(tid);
 	uint32_t index = take(tracks, PF_TRACK_KIND_THREAD, process, tid, failed);
 	if (index != PF_NO_TRACK && tracks->track[process].pid != PF_NO_NUMBER)
 		tracks->track[index].tid = number_of(tid);

@@ -8,9 +8,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <reducer/chrome.h>
 #include <reducer/drec_codec.h>
+#include <reducer/xplane.h>
 
 #include "proto.h"
 
@@ -143,6 +145,8 @@ int reducer_trace_sniff(const char *path, enum reducer_format *ret_format, struc
 		*ret_format = REDUCER_FORMAT_DREC;
 	else if (is_json(&head))
 		*ret_format = REDUCER_FORMAT_CHROME;
+	else if (reducer_xplane_sniff(head.bytes, head.count) && !is_pftrace(&head))
+		*ret_format = REDUCER_FORMAT_XPLANE;
 	else
 		return refuse(&head, ret_problem);
 	return 0;
@@ -171,16 +175,25 @@ static int read_chrome(const char *path, const struct reducer_sink *sink, struct
 	return result;
 }
 
-/* Gives a fed ring's events the times that its source had. */
+/* Gives a fed ring's events the times that its source had, and says from the first one on what they count from. */
 struct rebase {
 	const struct reducer_sink *sink;
+	struct reducer_read_report *report;
+	int has_base;
 	int64_t base_unix_ns;
 };
+
+static void say_base(const struct rebase *rebase)
+{
+	rebase->report->has_base = rebase->has_base;
+	rebase->report->base_unix_ns = rebase->base_unix_ns;
+}
 
 static int rebase_event(void *context, const struct reducer_event *event)
 {
 	const struct rebase *rebase = context;
 	struct reducer_event moved = *event;
+	say_base(rebase);
 	if (event->has_time && __builtin_sub_overflow(event->start_ns, rebase->base_unix_ns, &moved.start_ns))
 		moved.start_ns = event->start_ns < 0 ? INT64_MIN : INT64_MAX;
 	return rebase->sink->event ? rebase->sink->event(rebase->sink->context, &moved) : 0;
@@ -189,6 +202,7 @@ static int rebase_event(void *context, const struct reducer_event *event)
 static int rebase_member(void *context, const struct reducer_member *member)
 {
 	const struct rebase *rebase = context;
+	say_base(rebase);
 	return rebase->sink->member ? rebase->sink->member(rebase->sink->context, member) : 0;
 }
 
@@ -204,12 +218,12 @@ static int read_drec(const char *path, const struct reducer_sink *sink, struct r
 	}
 	result = reducer_drec_source(reader, &source);
 	if (result == 0) {
-		struct rebase rebase = {sink, source.has_base ? source.base_unix_ns : 0};
+		/* What was fed without a base keeps its own time; rings of programs are in Unix time. */
+		struct rebase rebase = {sink, report, source.has_base || !source.fed,
+					source.has_base ? source.base_unix_ns : 0};
 		struct reducer_sink moved = {&rebase, rebase_event, rebase_member};
 		result = reducer_drec_read(reader, &moved, NULL, NULL, report);
-		/* What was fed without a base keeps its own time; rings of programs are in Unix time. */
-		report->has_base = source.has_base || !source.fed;
-		report->base_unix_ns = source.has_base ? source.base_unix_ns : 0;
+		say_base(&rebase);
 	}
 	drec_reader_free(reader);
 	return result;
@@ -221,13 +235,29 @@ int reducer_trace_read(const char *path, enum reducer_format format, const struc
 	switch (format) {
 	case REDUCER_FORMAT_CHROME:
 		return read_chrome(path, sink, report);
+	case REDUCER_FORMAT_XPLANE:
+		return reducer_xplane_read(path, sink, report);
 	case REDUCER_FORMAT_DREC:
 		return read_drec(path, sink, report);
-	case REDUCER_FORMAT_XPLANE:
 	case REDUCER_FORMAT_PFTRACE:
 	case REDUCER_FORMAT_NONE:
 		break;
 	}
 	say(report, 0, "this format is not read");
 	return -EINVAL;
+}
+
+int reducer_trace_read_any(const char *path, const struct reducer_sink *sink, struct reducer_read_report *report)
+{
+	enum reducer_format format = REDUCER_FORMAT_CHROME;
+	struct reducer_problem problem = {0};
+	struct stat st;
+	if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+		int result = reducer_trace_sniff(path, &format, &problem);
+		if (result < 0) {
+			say(report, problem.offset, problem.what);
+			return result;
+		}
+	}
+	return reducer_trace_read(path, format, sink, report);
 }

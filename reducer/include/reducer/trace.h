@@ -25,4 +25,10 @@ int reducer_trace_sniff(const char *path, enum reducer_format *ret_format, struc
 int reducer_trace_read(const char *path, enum reducer_format format, const struct reducer_sink *sink,
 		       struct reducer_read_report *report);
 
+/*
+ * Sniffs and reads. What is no regular file can be read only once and is taken for a Chrome trace. Returns what
+ * either would; a refusal is the last problem of the report.
+ */
+int reducer_trace_read_any(const char *path, const struct reducer_sink *sink, struct reducer_read_report *report);
+
 #endif

@@ -10,7 +10,12 @@ driverec export b.json -o b.json; cat b.json
 echo old > kept.json; echo nothing > bad.json; driverec export bad.json -o kept.json; cat kept.json
 driverec export a.json -o no/such/folder/out.json
 mkdir folder.json; driverec export a.json -o folder.json
-driverec export a.json -o out.drec
+driverec export a.json -o out.drec > said; sed 's/, .*//' said; driverec export out.drec -o r.json; cat r.json
+driverec export out.drec --strip-args -o stripped.drec | sed 's/, [0-9].*iB//'; driverec export stripped.drec -o s.json; cat s.json
+driverec export --json a.json -o out.pftrace
+driverec export out.pftrace -o never.json
+driverec export out.drec -o from_drec.pftrace | sed 's/, .*//'
+echo '{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":2,"ts":1.5004,"dur":2},{"ph":"E","pid":1,"tid":2,"ts":9},{"ph":"P","name":"sample","ts":3}]}' > odd.json; driverec export odd.json -o odd.pftrace
 (printf 'DRVREC\r\n'; head -c 8184 /dev/zero) > zero.ring; driverec export zero.ring -o out.json
 mkfifo pipe; cat a.json > pipe & driverec export pipe -o f.json; cmp f.json b.json
 seq 9000 | sed 's/.*/{"ph":"i","name":"event &","ts":&}/' > many.json
