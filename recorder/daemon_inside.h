@@ -95,7 +95,9 @@ struct daemon {
 	char manual_id[INCIDENTS_ID_TEXT];
 	enum triggers_gate manual_gate;
 
-	int64_t next_save_mono_ns, next_sync_mono_ns, next_retain_mono_ns;
+	int64_t last_save_mono_ns, next_sync_mono_ns, next_retain_mono_ns;
+	int64_t save_took_ns;    /* the last one */
+	int64_t watched_mono_ns; /* somebody looked on (GET /api/v1/steps) */
 	bool save_soon;
 };
 

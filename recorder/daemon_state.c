@@ -23,6 +23,11 @@ enum { ENGINE_BYTES_MAX = 96 << 20, CURSORS_MAX = 1024, STATE_VERSION = 1 };
 
 static const int64_t SAVE_EVERY_NS = 10000000000;
 static const int64_t SYNC_EVERY_NS = 60000000000;
+
+/* While somebody looks on, as long as saving takes no more than 0.5 % of the time. */
+static const int64_t WATCHED_SAVE_EVERY_NS = 1000000000;
+static const int64_t WATCHED_FOR_NS = 5000000000;
+enum { WATCHED_SAVE_SHARE = 200 };
 static const char ENGINE_MAGIC[8] = "DRVENGN1";
 
 /* Before the engine's own bytes. */
@@ -123,7 +128,7 @@ int daemon_state_open(struct daemon *daemon)
 			  strerror(-result));
 	producers_rescan(daemon->producers);
 	int64_t mono_ns = clock_mono_ns();
-	daemon->next_save_mono_ns = mono_ns + SAVE_EVERY_NS;
+	daemon->last_save_mono_ns = mono_ns;
 	daemon->next_sync_mono_ns = mono_ns + SYNC_EVERY_NS;
 	return 0;
 }
@@ -269,16 +274,26 @@ void daemon_state_save(struct daemon *daemon, bool sync)
 		reopen_tiers(daemon);
 }
 
+static int64_t save_every_ns(const struct daemon *daemon, int64_t mono_ns)
+{
+	int64_t least_ns = WATCHED_SAVE_SHARE * daemon->save_took_ns;
+	if (daemon->watched_mono_ns == 0 || mono_ns - daemon->watched_mono_ns > WATCHED_FOR_NS ||
+	    least_ns > SAVE_EVERY_NS)
+		return SAVE_EVERY_NS;
+	return least_ns > WATCHED_SAVE_EVERY_NS ? least_ns : WATCHED_SAVE_EVERY_NS;
+}
+
 void daemon_state_tick(struct daemon *daemon, int64_t mono_ns)
 {
 	if (daemon->tiers)
 		reducer_tiers_tick(daemon->tiers, mono_ns + daemon->clock.offset_ns);
-	if (!daemon->save_soon && mono_ns < daemon->next_save_mono_ns)
+	if (!daemon->save_soon && mono_ns - daemon->last_save_mono_ns < save_every_ns(daemon, mono_ns))
 		return;
 	bool sync = mono_ns >= daemon->next_sync_mono_ns;
 	daemon_state_save(daemon, sync);
 	daemon->save_soon = false;
-	daemon->next_save_mono_ns = mono_ns + SAVE_EVERY_NS;
+	daemon->last_save_mono_ns = mono_ns;
+	daemon->save_took_ns = clock_mono_ns() - mono_ns;
 	if (sync)
 		daemon->next_sync_mono_ns = mono_ns + SYNC_EVERY_NS;
 }

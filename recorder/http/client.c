@@ -9,11 +9,12 @@
 
 #include "daemon_lock.h"
 
-enum { ANSWER_BYTES_MAX = 16 << 20, TIMEOUT_SECONDS = 10 };
+enum { ANSWER_BYTES_MAX = 16 << 20, TIMEOUT_MS = 10000 };
 
 struct http_client {
 	CURL *curl;
 	char socket_path[512];
+	long timeout_ms;
 };
 
 struct answer {
@@ -26,6 +27,7 @@ int http_client_open(const char *run_dir, const char *store, struct http_client 
 	struct http_client *client = calloc(1, sizeof(*client));
 	if (!client)
 		return -ENOMEM;
+	client->timeout_ms = TIMEOUT_MS;
 	int result = daemon_lock_socket(run_dir, store, client->socket_path, sizeof(client->socket_path));
 	if (result == 0 && curl_global_init(CURL_GLOBAL_NOTHING) == 0)
 		client->curl = curl_easy_init();
@@ -45,6 +47,11 @@ void http_client_free(struct http_client *client)
 		return;
 	curl_easy_cleanup(client->curl);
 	free(client);
+}
+
+void http_client_wait_at_most(struct http_client *client, long ms)
+{
+	client->timeout_ms = ms;
 }
 
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *context)
@@ -91,7 +98,7 @@ static CURLcode perform(struct http_client *client, const char *path, const char
 	curl_easy_setopt(client->curl, CURLOPT_URL, url);
 	curl_easy_setopt(client->curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(client->curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT, (long)TIMEOUT_SECONDS);
+	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, client->timeout_ms);
 	curl_easy_setopt(client->curl, CURLOPT_WRITEFUNCTION, on_bytes);
 	curl_easy_setopt(client->curl, CURLOPT_WRITEDATA, answer);
 	curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);

@@ -16,6 +16,8 @@ struct http_client;
  */
 int http_client_open(const char *run_dir, const char *store, struct http_client **ret_client);
 void http_client_free(struct http_client *client);
+/* How long an answer may take: 10 s unless this says otherwise. */
+void http_client_wait_at_most(struct http_client *client, long ms);
 
 /*
  * GET where `body` is NULL, else POST. `path` is "/api/v1/…", query included. Returns 0 and the answer, also

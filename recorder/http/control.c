@@ -3,6 +3,7 @@
  * What the daemon tells and is told:
  *
  *     GET  /api/v1/status           what it reads and believes
+ *     GET  /api/v1/steps            how each ring's steps go; cheap: for who asks once a second
  *     GET  /api/v1/incidents        those kept, newest first, and how many are open
  *     GET  /api/v1/incidents/<id>   one of them; 404 while it is not yet written
  *     POST /api/v1/trigger          {"last": "2 min", "reason": "…"} -> {"id"}
@@ -64,12 +65,24 @@ static const char *life_name(enum producer_life life)
 	return life == PRODUCER_ALIVE ? "alive" : life == PRODUCER_ENDED ? "ended" : "crashed";
 }
 
+/* What is believed of a ring's steps, with the limits that latency_spike and stall judge by. */
+static void add_belief(cJSON *item, const struct daemon *daemon, const struct producer *producer)
+{
+	struct triggers_belief belief = {0};
+	bool steps = step_belief(daemon, producer->source, &belief);
+	output_json_signed(item, "step", series_last_step(daemon->series, producer->source));
+	output_json_ns(item, "step_median_ns", steps ? (int64_t)belief.median : 0);
+	output_json_ns(item, "step_ceiling_ns", steps ? (int64_t)belief.ceiling : 0);
+	output_json_ns(item, "step_warn_ns", steps ? (int64_t)belief.warn : 0);
+	output_json_ns(item, "step_critical_ns", steps ? (int64_t)belief.critical : 0);
+	output_json_ns(item, "step_deadline_ns", steps ? (int64_t)belief.deadline_ns : 0);
+	cJSON_AddBoolToObject(item, "learned", steps && belief.warm);
+}
+
 static cJSON *ring_json(const struct daemon *daemon, const struct producer *producer)
 {
 	const struct drec_header *header = drec_reader_header(producer->reader);
 	cJSON *item = cJSON_CreateObject();
-	struct triggers_belief belief = {0};
-	bool steps = step_belief(daemon, producer->source, &belief);
 	int64_t depth_ns = producer_depth_ns(producer, clock_mono_ns());
 	output_json_text(item, "path", producer->path);
 	output_json_text(item, "job", header->job);
@@ -79,10 +92,7 @@ static cJSON *ring_json(const struct daemon *daemon, const struct producer *prod
 	output_json_count(item, "pid", header->pid);
 	output_json_text(item, "life", life_name(producer->life));
 	output_json_text(item, "access", drec_reader_writable(producer->reader) ? "pin" : "copy");
-	output_json_signed(item, "step", series_last_step(daemon->series, producer->source));
-	output_json_ns(item, "step_median_ns", steps ? (int64_t)belief.median : 0);
-	output_json_ns(item, "step_deadline_ns", steps ? (int64_t)belief.deadline_ns : 0);
-	cJSON_AddBoolToObject(item, "learned", steps && belief.warm);
+	add_belief(item, daemon, producer);
 	output_json_count(item, "events", producer->stats.events);
 	output_json_count(item, "lost", producer->stats.lost);
 	output_json_count(item, "unread", producer->stats.overwritten);
@@ -220,6 +230,31 @@ static void get_status(void *context, const struct http_request *request, struct
 	answer->json = json;
 }
 
+/* Touches no disk and no ring. Whoever asks is looking on: the macro view is then committed more often. */
+static void get_steps(void *context, const struct http_request *request, struct http_answer *answer)
+{
+	struct daemon *daemon = context;
+	cJSON *json = cJSON_CreateObject();
+	(void)request;
+	daemon->watched_mono_ns = clock_mono_ns();
+	output_json_count(json, "schema", SCHEMA);
+	output_json_ns(json, "now_ns", clock_record_ns(&daemon->clock));
+	output_json_count(json, "incidents_open", incidents_counters(daemon->incidents)->open);
+	cJSON *rings = cJSON_AddArrayToObject(json, "rings");
+	for (size_t i = 0; i < producers_count(daemon->producers); i++) {
+		const struct producer *producer = producers_at(daemon->producers, i);
+		cJSON *item = cJSON_CreateObject();
+		output_json_text(item, "source", producer->key);
+		output_json_text(item, "job", drec_reader_header(producer->reader)->job);
+		output_json_text(item, "name", drec_reader_header(producer->reader)->name);
+		output_json_text(item, "life", life_name(producer->life));
+		add_belief(item, daemon, producer);
+		cJSON_AddItemToObject(item, "open", open_json(daemon, producer));
+		cJSON_AddItemToArray(rings, item);
+	}
+	answer->json = json;
+}
+
 static cJSON *entry_json(const struct daemon *daemon, const struct incidents_entry *entry)
 {
 	char path[INCIDENTS_PATH_MAX + INCIDENTS_FOLDER_MAX + 16];
@@ -315,6 +350,7 @@ static void post_trigger(void *context, const struct http_request *request, stru
 
 const struct http_route daemon_routes[] = {
 	{"GET", "/api/v1/status", get_status},
+	{"GET", "/api/v1/steps", get_steps},
 	{"GET", "/api/v1/incidents", get_incidents},
 	{"GET", "/api/v1/incidents/*", get_incident},
 	{"POST", "/api/v1/trigger", post_trigger},

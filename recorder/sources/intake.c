@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ns.h"
 #include "plain_text.h"
 
 enum {
@@ -38,6 +39,7 @@ struct intake {
 	uint32_t *names; /* the tiers' number of a name, by id; UINT32_MAX = not asked yet */
 	struct nest *nests;
 	size_t n_nests;
+	uint8_t depth; /* of the span that is being taken in */
 };
 
 static int text_of_name(void *context, uint32_t id, const char **ret_text, size_t *ret_bytes)
@@ -73,6 +75,42 @@ static uint64_t job_number(const struct drec_reader *reader)
 	return number;
 }
 
+static struct reducer_text text_from(const char *data, size_t bytes)
+{
+	return (struct reducer_text){.data = data, .bytes = bytes};
+}
+
+/* A source in the macro view is one ring for as long as it lives: its id. */
+static struct reducer_text source_text(const struct intake *intake)
+{
+	return text_from(intake->producer->key, strlen(intake->producer->key));
+}
+
+/*
+ * A finished step in the macro view, beside its span: its length, and from where it would have been a spike. Bins of
+ * spans lose both where several steps share one.
+ */
+static void on_step(void *context, const struct series_step *step)
+{
+	struct intake *intake = context;
+	const char *ring_name = drec_reader_header(intake->producer->reader)->name;
+	const double values[] = {(double)ns_sub(step->end_ns, step->start_ns), step->warn_ns};
+	static const char *const what[] = {INTAKE_STEPS, INTAKE_LIMITS};
+	for (int i = 0; intake->tiers && i < 2; i++) {
+		char key[128], label[192];
+		uint32_t track, row;
+		if (!(values[i] > 0))
+			continue;
+		int key_bytes = snprintf(key, sizeof(key), "%s/%u/%u/%.63s", what[i], step->track, intake->depth,
+					 step->phase);
+		int label_bytes = snprintf(label, sizeof(label), "%.63s %s of %.63s, ns", ring_name, what[i], step->phase);
+		if (reducer_tiers_track(intake->tiers, source_text(intake), text_from(key, (size_t)key_bytes),
+					text_from(label, (size_t)label_bytes), &track) == 0 &&
+		    reducer_tiers_row(intake->tiers, track, REDUCER_ROW_COUNTER, 0, &row) == 0)
+			reducer_tiers_counter(intake->tiers, row, step->end_ns, values[i]);
+	}
+}
+
 int intake_new(struct producer *producer, struct series *series, struct reducer_tiers *tiers,
 	       struct intake **ret_intake)
 {
@@ -89,6 +127,7 @@ int intake_new(struct producer *producer, struct series *series, struct reducer_
 		.context = intake,
 		.name = text_of_name,
 		.track = text_of_track,
+		.step = on_step,
 	};
 	*ret_intake = intake;
 	return 0;
@@ -122,17 +161,6 @@ void intake_name(struct intake *intake, uint32_t name, char *ret_text, size_t ro
 	if (name == 0 || text_of_name(intake, name, &text, &bytes) != 0)
 		return;
 	plain_text(ret_text, room, text, bytes);
-}
-
-static struct reducer_text text_from(const char *data, size_t bytes)
-{
-	return (struct reducer_text){.data = data, .bytes = bytes};
-}
-
-/* A source in the macro view is one ring for as long as it lives: its id. */
-static struct reducer_text source_text(const struct intake *intake)
-{
-	return text_from(intake->producer->key, strlen(intake->producer->key));
 }
 
 static int shown(uint32_t bytes)
@@ -280,6 +308,7 @@ static void to_tiers(struct intake *intake, const struct drec_event *event, int6
 		uint8_t depth = event->depth != DREC_DEPTH_UNKNOWN
 					? event->depth
 					: depth_of(intake, event->track, start_ns, end_ns);
+		intake->depth = depth;
 		if (find_row(intake, event->track, REDUCER_ROW_SPANS, depth, 0, &row) == 0)
 			reducer_tiers_span(intake->tiers, row, tiers_name(intake, event), start_ns, end_ns);
 	} else if (event->kind == DREC_COUNTER) {
@@ -309,9 +338,9 @@ void intake_event(struct intake *intake, const struct drec_event *event)
 		.value = event->kind == DREC_COUNTER ? drec_event_value(event) : 0,
 		.sample = -1,
 	};
-	series_event(intake->series, &intake->source, &seen);
 	if (intake->tiers)
 		to_tiers(intake, event, start_ns, end_ns);
+	series_event(intake->series, &intake->source, &seen);
 }
 
 void intake_open_spans(struct intake *intake, int64_t now_ns)

@@ -15,6 +15,13 @@
 
 struct intake;
 
+/*
+ * Finished steps are counters of the macro view as well, in ns at the step's end: tracks with the keys
+ * "steps/<track>/<depth of the step's span>/<phase>", and "limits/…" for what would have been a spike, once learned.
+ */
+#define INTAKE_STEPS  "steps"
+#define INTAKE_LIMITS "limits"
+
 int intake_new(struct producer *producer, struct series *series, struct reducer_tiers *tiers,
 	       struct intake **ret_intake);
 void intake_free(struct intake *intake);

@@ -336,6 +336,23 @@ static struct known *known_step(struct series *series, const struct series_sourc
 	return known_get(series, source, track, STEP_NAME, TRIGGERS_STEP, "");
 }
 
+static void tell_step(const struct series *series, const struct series_source *source, const struct known *known,
+		      const struct series_event *event, const char *phase)
+{
+	struct triggers_belief belief = {0};
+	if (!source->step)
+		return;
+	bool known_well = triggers_engine_belief(series->engine, known->series, &belief) == 0 && belief.warm;
+	const struct series_step step = {
+		.track = event->track,
+		.start_ns = event->start_ns,
+		.end_ns = event->end_ns,
+		.phase = phase ? phase : "train",
+		.warn_ns = known_well ? belief.warn : 0,
+	};
+	source->step(source->context, &step);
+}
+
 /* A step or phase has ended. */
 static void finish(struct series *series, const struct series_source *source, struct known *known,
 		   const struct series_event *event, int64_t step, const char *phase)
@@ -350,6 +367,8 @@ static void finish(struct series *series, const struct series_source *source, st
 		if (step >= 0)
 			place->last_step = step;
 	}
+	if (step >= 0)
+		tell_step(series, source, known, event, phase);
 	struct triggers_sample sample = {
 		.start_ns = event->start_ns,
 		.duration_ns = ns_sub(event->end_ns, event->start_ns),

@@ -34,6 +34,14 @@ enum {
 
 struct series;
 
+/* A step that has ended, as it is handed to the engine. */
+struct series_step {
+	uint32_t track;
+	int64_t start_ns, end_ns;
+	const char *phase; /* "train" where none is named */
+	double warn_ns;    /* from where it would be a spike that warns; 0 = not learned yet */
+};
+
 /* Who an event is from, and how its ids become texts. The texts stay valid during the call alone. */
 struct series_source {
 	uint32_t source;
@@ -43,6 +51,8 @@ struct series_source {
 	/* A name's text, or of a track. 0 or -errno. */
 	int (*name)(void *context, uint32_t id, const char **ret_text, size_t *ret_bytes);
 	int (*track)(void *context, uint32_t id, const char **ret_text, size_t *ret_bytes);
+	/* Told of every finished step before it is judged. NULL = not. */
+	void (*step)(void *context, const struct series_step *step);
 };
 
 struct series_event {

@@ -151,7 +151,11 @@ static void spike_believe(const struct triggers_engine *engine, const struct tri
 {
 	(void)series;
 	(void)state;
+	double warn = triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_WARN) * belief->median;
+	double critical = triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_CRITICAL) * belief->median;
 	belief->ceiling = belief->median + margin(engine, belief->deviation, belief->median);
+	belief->warn = warn > belief->ceiling ? warn : belief->ceiling;
+	belief->critical = critical > belief->warn ? critical : belief->warn;
 }
 
 static void spike_save(const void *state_, struct triggers_writer *writer)

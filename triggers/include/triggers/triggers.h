@@ -166,6 +166,7 @@ struct triggers_belief {
 	uint64_t samples;
 	double median, deviation; /* running median and 1.4826 x MAD; ns or the counter's unit */
 	double ceiling;           /* from where latency_spike fires */
+	double warn, critical;    /* from where it does so with that severity; never below the ceiling */
 	double deadline_ns;       /* of an open step; 0 = none learned yet */
 	int warm;
 	int open;
