@@ -61,10 +61,10 @@ static bool is_json(const struct head *head)
 	return i < head->count && (head->bytes[i] == '{' || head->bytes[i] == '[');
 }
 
-/* Perfetto's own format: packets, the first one with a sequence id, a time, clocks or a descriptor. */
+/* Perfetto's own format: packets, the first one with what no XPlane has: a sequence id, a time, a track. */
 static bool is_pftrace(const struct head *head)
 {
-	enum { PACKET = 1, CLOCKS = 6, TIME = 8, SEQUENCE = 10, TRACK_EVENT = 11, UUID = 89, DESCRIPTOR = 60 };
+	enum { PACKET = 1, TIME = 8, SEQUENCE = 10, TRACK_EVENT = 11, UUID = 89, DESCRIPTOR = 60 };
 	struct proto file = proto_of((struct reducer_text){(const char *)head->bytes, head->count});
 	struct proto_field packet, field;
 	if (proto_next(&file, &packet) != 1 && proto_next_cut(&file, &packet) != 1)
@@ -73,7 +73,6 @@ static bool is_pftrace(const struct head *head)
 		return false;
 	while (proto_next(&packet.content, &field) == 1)
 		switch (field.number) {
-		case CLOCKS:
 		case TIME:
 		case SEQUENCE:
 		case TRACK_EVENT:

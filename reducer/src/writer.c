@@ -59,6 +59,7 @@ static const struct writer_format *writer_of(enum reducer_format format)
 	case REDUCER_FORMAT_PFTRACE:
 		return &writer_pftrace;
 	case REDUCER_FORMAT_XPLANE:
+		return &writer_xplane;
 	case REDUCER_FORMAT_DREC:
 	case REDUCER_FORMAT_NONE:
 		break;

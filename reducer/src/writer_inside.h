@@ -16,7 +16,7 @@ struct writer_format {
 	void (*free)(void *output);
 };
 
-extern const struct writer_format writer_chrome, writer_pftrace;
+extern const struct writer_format writer_chrome, writer_pftrace, writer_xplane;
 
 /* Adds one kind of things to a list of things left out, if there are any. */
 void writer_add_left_out(struct reducer_left_out *ret, size_t room, size_t *count, const char *what, uint64_t number);
