@@ -72,6 +72,12 @@ int64_t *xplane_intern(struct xplane_intern *intern, struct reducer_text key)
 	return &entry->id;
 }
 
+int64_t *xplane_intern_find(const struct xplane_intern *intern, struct reducer_text key)
+{
+	struct xplane_interned *entry = intern->room ? slot_of(intern, hash_of(key), key) : NULL;
+	return entry && entry->id ? &entry->id : NULL;
+}
+
 void xplane_intern_free(struct xplane_intern *intern)
 {
 	free(intern->entry);

@@ -21,6 +21,8 @@ struct xplane_intern {
 
 /* The place of the key's number, 0 at first: the caller sets it at once. NULL where memory ran out. */
 int64_t *xplane_intern(struct xplane_intern *intern, struct reducer_text key);
+/* The number of a key that is there, or NULL. */
+int64_t *xplane_intern_find(const struct xplane_intern *intern, struct reducer_text key);
 void xplane_intern_free(struct xplane_intern *intern);
 
 /* Zeroed at first; `taken_…` are ids that are in use already, or NULL. */
