@@ -8,7 +8,7 @@
 
 struct packer;
 
-/* `gzip_level` 0 = plain. The descriptor stays the caller's. */
+/* `gzip_level`: 0 = plain, 1 .. 3 fast, 4 .. 9 as zlib. The descriptor stays the caller's. */
 int packer_new(int fd, int gzip_level, struct packer **ret_packer);
 int packer_write(struct packer *packer, const void *bytes, size_t count);
 int packer_finish(struct packer *packer);

@@ -7,6 +7,7 @@
  *   reduce_settle.c   one zero for all times, pairs of begin and end, every track in order of time
  *   reduce_spans.c    per track: rows, what stays exactly
  *   reduce_cells.c    per track: merged spans in the place of the rest
+ *   reduce_names.c    names by number
  *   reduce_select.c   which tracks were asked for
  *   reduce_sort.c     sorting what is nearly sorted
  *   reduce_threads.c  tracks over threads
@@ -27,7 +28,10 @@
 
 #include "buffer.h"
 
-enum { REDUCE_ROWS = 254, REDUCE_OVERFLOW = 255, REDUCE_NONE = 0xffffffff };
+enum { REDUCE_ROWS = 254, REDUCE_OVERFLOW = 255 };
+/* No index; and a name that is known by its hash only. */
+#define REDUCE_NONE 0xffffffffu
+#define REDUCE_NAME_UNKNOWN 0x80000000u
 
 /* What an event is to the reducer. */
 enum reduce_kind {
@@ -70,7 +74,7 @@ struct reduce_columns {
 	int64_t *length;  /* the same; counters: the bits of the value; flows: their number */
 	uint64_t *place;  /* offset << 24 | bytes; for other formats than Chrome: how many events came before */
 	uint32_t *track;
-	uint32_t *name;   /* hash of the name as written */
+	uint32_t *name;   /* its number in `names` */
 	uint32_t *bits;
 	uint32_t count, room;
 };
@@ -97,7 +101,20 @@ struct reduce_tracks {
 	uint32_t *slot; /* hash table of indices, REDUCE_NONE where empty */
 	uint32_t slots;
 	struct buffer texts;
-	uint32_t last[CLASS_NOWHERE + 1];
+	uint32_t last[CLASS_NOWHERE + 1][2];
+};
+
+struct reduce_name {
+	uint32_t text, bytes; /* in `texts`: the JSON text as written, or the name where there is none */
+	uint32_t hash;
+};
+
+struct reduce_names {
+	struct reduce_name *at;
+	uint32_t count, room;
+	uint32_t *slot, slots;
+	uint32_t last[2];
+	struct buffer texts;
 };
 
 /* A further value of a counter event. */
@@ -111,6 +128,7 @@ struct reduce_stands {
 	uint32_t event;
 	uint64_t events;
 	int64_t sum_ps, longest_ps;
+	uint32_t longest_name; /* of `names`, or REDUCE_NONE */
 };
 
 /* A span in the place of others. */
@@ -120,7 +138,7 @@ struct reduce_rectangle {
 	int64_t sum_ps, longest_ps;
 	uint32_t members; /* the same, where what stands for several counts as one */
 	uint32_t longest; /* the event */
-	uint32_t name;    /* hash, where all have one name */
+	uint32_t name;    /* where all have one name */
 	uint32_t track;
 	uint8_t row;
 	bool one_name;
@@ -144,11 +162,12 @@ struct reducer_reduce {
 	struct reducer_read_report read;
 	struct reduce_columns col;
 	struct reduce_tracks tracks;
+	struct reduce_names names;
 	uint32_t *order; /* events by track, in order of time */
 	struct reduce_vector samples, stands;
 	struct reduce_vector members, member_blocks; /* their texts: one block a member */
 	struct buffer member_texts;
-	struct reduce_vector names; /* of processes and threads, for --track */
+	struct reduce_vector called; /* names of processes and threads, for --track */
 	struct reducer_seek_points *points;
 	/* Flows: their numbers, and what is known of each. */
 	uint64_t *flow_slot;
@@ -201,6 +220,13 @@ struct reducer_text reduce_track_rest(const struct reduce_tracks *tracks, uint32
 /* The track of another class with the group and track of `at`; -ENOENT. */
 int64_t reduce_track_find(const struct reduce_tracks *tracks, enum reduce_class class, uint32_t at);
 void reduce_tracks_free(struct reduce_tracks *tracks);
+
+/* reduce_names.c */
+int reduce_names_init(struct reduce_names *names);
+int reduce_name_of(struct reduce_names *names, struct reducer_text raw, uint32_t *ret_name);
+/* Empty where only the hash is known. */
+struct reducer_text reduce_name_text(const struct reduce_names *names, uint32_t name);
+void reduce_names_free(struct reduce_names *names);
 
 /* Room for one more element of `size`; NULL without memory. */
 void *reduce_vector_add(struct reduce_vector *vector, size_t size);

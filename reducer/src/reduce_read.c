@@ -97,17 +97,20 @@ static int note_stands(struct reducer_reduce *r, const struct reducer_event *eve
 	struct reduce_stands *stands = reduce_vector_add(&r->stands, sizeof(*stands));
 	if (!stands)
 		return -ENOMEM;
-	*stands = (struct reduce_stands){.event = r->col.count, .events = 1};
+	*stands = (struct reduce_stands){.event = r->col.count, .events = 1, .longest_name = REDUCE_NONE};
 	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
-	while (json_next_member(&rest, &key, &value)) {
+	int result = 0;
+	while (result == 0 && json_next_member(&rest, &key, &value)) {
 		if (text_equals(key, "\"driverec.events\""))
 			decimal_u64(value, &stands->events);
 		else if (text_equals(key, "\"driverec.sum_us\""))
 			stands->sum_ps = ps_of(value);
 		else if (text_equals(key, "\"driverec.longest_us\""))
 			stands->longest_ps = ps_of(value);
+		else if (text_equals(key, "\"driverec.longest\""))
+			result = reduce_name_of(&r->names, value, &stands->longest_name);
 	}
-	return 0;
+	return result;
 }
 
 static uint64_t id_hash(const struct reducer_event *event, uint64_t seed)
@@ -323,7 +326,7 @@ static int take_counter(struct reducer_reduce *r, const struct reducer_event *ev
 static int note_name(struct reducer_reduce *r, const struct reducer_event *event)
 {
 	bool process = text_equals(event->name, "process_name");
-	if ((!process && !text_equals(event->name, "thread_name")) || r->names.count >= NAMES_MAX ||
+	if ((!process && !text_equals(event->name, "thread_name")) || r->called.count >= NAMES_MAX ||
 	    event->args.bytes < 2)
 		return 0;
 	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
@@ -332,7 +335,7 @@ static int note_name(struct reducer_reduce *r, const struct reducer_event *event
 			continue;
 		int64_t track = reduce_track_of(&r->tracks, CLASS_NOWHERE, event->group,
 						process ? no_text : event->track, unquoted(value));
-		uint32_t *name = track < 0 ? NULL : reduce_vector_add(&r->names, sizeof(*name));
+		uint32_t *name = track < 0 ? NULL : reduce_vector_add(&r->called, sizeof(*name));
 		if (!name)
 			return track < 0 ? (int)track : -ENOMEM;
 		*name = (uint32_t)track;
@@ -412,14 +415,16 @@ static int on_event(void *context, const struct reducer_event *event)
 			return (int)row.track;
 		row.bits |= BIT_ALWAYS;
 	}
-	struct reducer_text name = name_of(event);
+	result = reduce_name_of(&r->names, name_of(event), &row.name);
+	if (result < 0)
+		return result;
 	uint32_t at = col->count++;
 	r->has_ps |= (row.bits & (BITS_PS_MASK << BITS_START_PS | BITS_PS_MASK << BITS_LENGTH_PS)) != 0;
 	col->start[at] = row.start;
 	col->length[at] = row.length;
 	col->place[at] = r->format == REDUCER_FORMAT_CHROME ? event->offset << PLACE_BYTES_BITS | event->bytes : at;
 	col->track[at] = (uint32_t)row.track;
-	col->name[at] = (uint32_t)reduce_hash(2, name.bytes ? name.data : "", name.bytes);
+	col->name[at] = row.name;
 	col->bits[at] = row.bits;
 	r->tracks.track[row.track].n_events++;
 	return 0;

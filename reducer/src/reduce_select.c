@@ -46,8 +46,8 @@ static bool matches_path(struct select *s, struct reducer_text group, struct red
 static bool matches_name(struct select *s, struct reducer_text group, struct reducer_text track)
 {
 	const struct reduce_tracks *tracks = &s->reduce->tracks;
-	const uint32_t *name = s->reduce->names.at;
-	for (size_t i = 0; i < s->reduce->names.count; i++) {
+	const uint32_t *name = s->reduce->called.at;
+	for (size_t i = 0; i < s->reduce->called.count; i++) {
 		struct reducer_text its = reduce_track_track(tracks, name[i]);
 		if (same(reduce_track_group(tracks, name[i]), group) && (!its.bytes || same(its, track)) &&
 		    matches(s, reduce_track_rest(tracks, name[i])))

@@ -99,15 +99,23 @@ static int add_track(struct reduce_tracks *tracks, const struct reduce_track *on
 int64_t reduce_track_of(struct reduce_tracks *tracks, enum reduce_class class, struct reducer_text group,
 			struct reducer_text track, struct reducer_text rest)
 {
-	uint32_t last = tracks->last[class];
-	if (last != REDUCE_NONE && is_track(tracks, last, class, group, track, rest))
-		return last;
+	uint32_t *last = tracks->last[class];
+	if (last[0] != REDUCE_NONE && is_track(tracks, last[0], class, group, track, rest))
+		return last[0];
+	/* A launch and what it launched take turns. */
+	if (last[1] != REDUCE_NONE && is_track(tracks, last[1], class, group, track, rest)) {
+		uint32_t found = last[1];
+		last[1] = last[0];
+		return last[0] = found;
+	}
 	uint64_t hash = hash_of(class, group, track, rest);
 	uint32_t at = (uint32_t)hash & (tracks->slots - 1);
 	for (; tracks->slot[at] != REDUCE_NONE; at = (at + 1) & (tracks->slots - 1)) {
 		uint32_t i = tracks->slot[at];
-		if (tracks->track[i].hash == hash && is_track(tracks, i, class, group, track, rest))
-			return tracks->last[class] = i;
+		if (tracks->track[i].hash == hash && is_track(tracks, i, class, group, track, rest)) {
+			last[1] = last[0];
+			return last[0] = i;
+		}
 	}
 	struct reduce_track one = {.class = (uint8_t)class,
 				   .key = (uint32_t)tracks->texts.bytes,
@@ -122,7 +130,10 @@ int64_t reduce_track_of(struct reduce_tracks *tracks, enum reduce_class class, s
 	tracks->slot[at] = tracks->count - 1;
 	if (tracks->count > tracks->slots / 2)
 		result = grow_slots(tracks);
-	return result < 0 ? result : (int64_t)(tracks->last[class] = tracks->count - 1);
+	if (result < 0)
+		return result;
+	last[1] = last[0];
+	return last[0] = tracks->count - 1;
 }
 
 struct reducer_text reduce_track_group(const struct reduce_tracks *tracks, uint32_t at)

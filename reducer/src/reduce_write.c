@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The second sweep. What stays is fetched from the file by its place and written as it stands there, in its
- * order; then come the merged spans, track by track. The names that those need are fetched in the same sweep.
+ * order; then come the merged spans, track by track.
  *
  * From Chrome JSON to Chrome JSON the events are never parsed again. For other formats the file is read again
  * and events are told by their number.
@@ -29,13 +29,8 @@ struct output {
 	struct reducer_chrome_writer *chrome;
 	struct reducer_writer *other;
 	bool as_written; /* Chrome to Chrome, with the args */
-	/* The events to be fetched: those that stay, and those whose name a rectangle needs. */
-	uint32_t *event;
+	uint32_t *event; /* those that stay */
 	size_t n_events;
-	uint32_t *named; /* sorted events that rectangles are named after */
-	size_t n_named;
-	struct reduce_tracks names; /* of those events, by text */
-	uint32_t *name;             /* per named event: of `names` */
 	struct chrome_event found;
 	struct buffer text;
 	uint32_t next; /* reading again: the number of the next event */
@@ -48,119 +43,25 @@ static int write_event(struct output *out, const struct reducer_event *event)
 			   : reducer_writer_event(out->other, event);
 }
 
-static int compare_u32(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
-}
-
-static size_t unique(uint32_t *at, size_t count)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < count; i++)
-		if (i == 0 || at[i] != at[i - 1])
-			at[kept++] = at[i];
-	return kept;
-}
-
-static void add_named(uint32_t *named, size_t *count, const struct reduce_rectangles *some, bool only_if_one)
-{
-	for (size_t i = 0; i < some->count; i++)
-		if (!only_if_one || some->at[i].one_name)
-			named[(*count)++] = some->at[i].longest;
-}
-
 /* Lists what is to be fetched. */
 static int list_events(struct output *out)
 {
 	struct reducer_reduce *r = out->reduce;
-	size_t rectangles = r->spans.count + r->instants.count + r->pairs.count;
-	out->named = malloc((rectangles + 1) * sizeof(*out->named));
-	out->name = malloc((rectangles + 1) * sizeof(*out->name));
-	out->event = malloc(((size_t)r->exact + rectangles + 1) * sizeof(*out->event));
-	if (!out->named || !out->name || !out->event)
+	out->event = malloc(((size_t)r->exact + 1) * sizeof(*out->event));
+	if (!out->event)
 		return -ENOMEM;
-	add_named(out->named, &out->n_named, &r->spans, false);
-	add_named(out->named, &out->n_named, &r->instants, true);
-	add_named(out->named, &out->n_named, &r->pairs, false);
-	qsort(out->named, out->n_named, sizeof(*out->named), compare_u32);
-	out->n_named = unique(out->named, out->n_named);
-	size_t next = 0;
-	for (uint32_t e = 0; e < r->col.count; e++) {
-		bool named = next < out->n_named && out->named[next] == e;
-		next += named;
-		if (named || reduce_stays(r, e))
+	for (uint32_t e = 0; e < r->col.count; e++)
+		if (reduce_stays(r, e))
 			out->event[out->n_events++] = e;
-	}
 	return 0;
-}
-
-static size_t named_at(const struct output *out, uint32_t event)
-{
-	const uint32_t *found = out->n_named ? bsearch(&event, out->named, out->n_named, sizeof(event), compare_u32)
-					     : NULL;
-	return found ? (size_t)(found - out->named) : SIZE_MAX;
-}
-
-static bool text_equals(struct reducer_text text, const char *other)
-{
-	return text.bytes == strlen(other) && memcmp(text.data, other, text.bytes) == 0;
-}
-
-/* What a merged span's longest one was called. */
-static struct reducer_text longest_name(const struct reducer_event *event)
-{
-	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
-	while (event->args.bytes > 2 && json_next_member(&rest, &key, &value))
-		if (text_equals(key, "\"driverec.longest\""))
-			return value;
-	return event->name_raw.bytes ? event->name_raw : event->name;
-}
-
-static int note_name(struct output *out, size_t at, const struct reducer_event *event)
-{
-	static const struct reducer_text none = {NULL, 0};
-	struct reducer_text name;
-	if (out->reduce->col.bits[out->named[at]] & BIT_MERGED)
-		name = longest_name(event);
-	else if (event->name_raw.bytes && json_valid_string(event->name_raw))
-		name = event->name_raw;
-	else {
-		buffer_clear(&out->text);
-		json_quote(&out->text, event->name);
-		if (out->text.failed)
-			return out->text.failed;
-		name = (struct reducer_text){out->text.data, out->text.bytes};
-	}
-	int64_t found = reduce_track_of(&out->names, CLASS_NOWHERE, name, none, none);
-	if (found < 0)
-		return (int)found;
-	out->name[at] = (uint32_t)found;
-	return 0;
-}
-
-/* An event that is fetched: written if it stays, asked for its name if that is needed. */
-static int got_event(struct output *out, uint32_t e, const struct reducer_event *event, struct reducer_text raw)
-{
-	size_t named = named_at(out, e);
-	int result = named != SIZE_MAX ? note_name(out, named, event) : 0;
-	if (result < 0 || !reduce_stays(out->reduce, e))
-		return result;
-	if (raw.bytes && out->as_written) {
-		result = reducer_chrome_writer_text(out->chrome, raw);
-		if (result != -EBADMSG)
-			return result;
-	}
-	return write_event(out, event);
 }
 
 static int got_slice(void *context, size_t index, const char *data, size_t bytes)
 {
 	struct output *out = context;
-	uint32_t e = out->event[index];
-	struct reducer_text raw = {data, bytes};
-	if (out->as_written && named_at(out, e) == SIZE_MAX) {
-		int result = reducer_chrome_writer_text(out->chrome, raw);
+	(void)index;
+	if (out->as_written) {
+		int result = reducer_chrome_writer_text(out->chrome, (struct reducer_text){data, bytes});
 		if (result != -EBADMSG)
 			return result;
 	}
@@ -172,7 +73,7 @@ static int got_slice(void *context, size_t index, const char *data, size_t bytes
 			return out->found.failed ? out->found.failed : -ESTALE;
 	}
 	int result = chrome_event_map(&out->found, &event);
-	return result < 0 ? result : got_event(out, e, &event, raw);
+	return result < 0 ? result : write_event(out, &event);
 }
 
 /* Chrome to Chrome: by place. */
@@ -200,7 +101,7 @@ static int again_event(void *context, const struct reducer_event *event)
 	if (out->at == out->n_events || out->event[out->at] != e)
 		return 0;
 	out->at++;
-	return got_event(out, e, event, (struct reducer_text){NULL, 0});
+	return write_event(out, event);
 }
 
 /* Any format to any: read again. */
@@ -309,9 +210,28 @@ static void add_us(struct buffer *out, const char *key, int64_t ps)
 	buffer_add_us(out, ps / 1000, (uint16_t)(ps % 1000), 0);
 }
 
-static struct reducer_text name_of_event(const struct output *out, uint32_t event)
+static bool is_string(struct reducer_text raw)
 {
-	return reduce_track_group(&out->names, out->name[named_at(out, event)]);
+	return raw.bytes >= 2 && raw.data[0] == '"' && json_valid_string(raw);
+}
+
+/* What the longest of them is called, as JSON; nothing where it is not known. */
+static void add_longest(struct output *out, uint32_t event)
+{
+	const struct reducer_reduce *r = out->reduce;
+	uint32_t name = r->col.name[event];
+	if (r->col.bits[event] & BIT_MERGED) {
+		const struct reduce_stands *stands = reduce_stands_of(r, event);
+		name = stands && stands->longest_name != REDUCE_NONE ? stands->longest_name : name;
+	}
+	struct reducer_text text = reduce_name_text(&r->names, name);
+	if (!text.data)
+		return;
+	buffer_add_literal(&out->text, ",\"driverec.longest\":");
+	if (is_string(text))
+		buffer_add_text(&out->text, text);
+	else
+		json_quote(&out->text, text);
 }
 
 /* What all rectangles have in common. Texts of `args` stay in out->text until the next one. */
@@ -333,8 +253,7 @@ static void begin_rectangle(struct output *out, const struct reduce_rectangle *o
 	if (spans) {
 		add_us(args, "driverec.sum_us", one->sum_ps);
 		add_us(args, "driverec.longest_us", one->longest_ps);
-		buffer_add_literal(args, ",\"driverec.longest\":");
-		buffer_add_text(args, name_of_event(out, one->longest));
+		add_longest(out, one->longest);
 	}
 	buffer_add_byte(args, '}');
 	event->args = (struct reducer_text){args->data, args->bytes};
@@ -343,10 +262,11 @@ static void begin_rectangle(struct output *out, const struct reduce_rectangle *o
 /* The name that all have: as it was written, and unescaped for formats that need it so. */
 static int set_name(struct output *out, const struct reduce_rectangle *one, struct reducer_event *event)
 {
-	if (!one->one_name)
+	struct reducer_text raw = reduce_name_text(&out->reduce->names, one->name);
+	if (!one->one_name || !raw.data)
 		return 0;
-	struct reducer_text raw = name_of_event(out, one->longest);
-	if (raw.bytes < 2 || raw.data[0] != '"')
+	event->name = raw;
+	if (!is_string(raw))
 		return 0;
 	event->name_raw = raw;
 	event->name = (struct reducer_text){raw.data + 1, raw.bytes - 2};
@@ -457,20 +377,15 @@ static void close_output(struct output *out)
 	reducer_chrome_writer_free(out->chrome);
 	reducer_writer_free(out->other);
 	chrome_event_free(&out->found);
-	reduce_tracks_free(&out->names);
 	buffer_free(&out->text);
 	free(out->event);
-	free(out->named);
-	free(out->name);
 }
 
 int reducer_reduce_write(struct reducer_reduce *r, int fd, enum reducer_format format,
 			 const struct reducer_writer_options *options, struct reducer_reduce_report *report)
 {
 	struct output out = {.reduce = r};
-	int result = reduce_tracks_init(&out.names);
-	if (result == 0)
-		result = open_output(&out, fd, format, options);
+	int result = open_output(&out, fd, format, options);
 	if (result == 0)
 		result = list_events(&out);
 	if (result == 0)

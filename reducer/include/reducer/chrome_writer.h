@@ -19,7 +19,7 @@ struct reducer_chrome_writer;
 
 struct reducer_chrome_writer_options {
 	int array_root;       /* a bare array; top-level members are then left out and counted */
-	int gzip_level;       /* 0 = plain, 1 .. 9 */
+	int gzip_level;       /* 0 = plain, 1 .. 3 fast, 4 .. 9 smaller */
 	int has_base;
 	int64_t base_unix_ns; /* subtracted from every time */
 	int strip_args;

@@ -39,7 +39,7 @@ const char *reducer_format_name(enum reducer_format format);
 
 struct reducer_writer_options {
 	int array_root;       /* chrome: a bare array */
-	int gzip_level;       /* chrome: 0 = plain, 1 .. 9 */
+	int gzip_level;       /* chrome: 0 = plain, 1 .. 3 fast, 4 .. 9 smaller */
 	int has_base;         /* 0 of the events' times is this Unix time */
 	int64_t base_unix_ns;
 	int strip_args;
