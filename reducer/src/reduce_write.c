@@ -3,8 +3,9 @@
  * The second sweep. What stays is fetched from the file by its place and written as it stands there, in its
  * order; then come the merged spans, track by track.
  *
- * From Chrome JSON to Chrome JSON the events are never parsed again. For other formats the file is read again
- * and events are told by their number.
+ * From Chrome JSON to Chrome JSON the events are never parsed again, and from XPlane to XPlane the file is copied
+ * but for the events that go. For other pairs of formats the file is read again and events are told by their
+ * number.
  */
 #include "reduce_inside.h"
 
@@ -18,17 +19,20 @@
 #include <reducer/chrome_writer.h>
 #include <reducer/marks.h>
 #include <reducer/trace.h>
+#include <reducer/xplane_filter.h>
 
 #include "chrome_event.h"
 
 enum { PLACE_BYTES_BITS = 24, DIGITS = 48 };
 
-/* Where events go: Chrome's writer takes them as texts too. */
+/* Where events go: one of these. */
 struct output {
 	struct reducer_reduce *reduce;
 	struct reducer_chrome_writer *chrome;
+	struct reducer_xplane_filter *filter; /* takes what is new; what stays never leaves the file */
 	struct reducer_writer *other;
-	bool as_written; /* Chrome to Chrome, with the args */
+	bool as_chrome;  /* Chrome to Chrome: by place */
+	bool as_written; /* and with the args: as a text */
 	uint32_t *event; /* those that stay */
 	size_t n_events;
 	struct chrome_event found;
@@ -39,6 +43,8 @@ struct output {
 
 static int write_event(struct output *out, const struct reducer_event *event)
 {
+	if (out->filter)
+		return reducer_xplane_filter_add(out->filter, event);
 	return out->chrome ? reducer_chrome_writer_event(out->chrome, event)
 			   : reducer_writer_event(out->other, event);
 }
@@ -359,7 +365,8 @@ static int open_output(struct output *out, int fd, enum reducer_format format,
 	struct reducer_chrome_writer_options chrome = {.array_root = r->read.array_root,
 						       .gzip_level = base.gzip_level,
 						       .strip_args = base.strip_args};
-	out->as_written = !base.strip_args;
+	out->as_chrome = r->format == REDUCER_FORMAT_CHROME;
+	out->as_written = out->as_chrome && !base.strip_args;
 	return reducer_chrome_writer_new(fd, &chrome, &out->chrome);
 }
 
@@ -376,28 +383,69 @@ static void close_output(struct output *out)
 {
 	reducer_chrome_writer_free(out->chrome);
 	reducer_writer_free(out->other);
+	reducer_xplane_filter_free(out->filter);
 	chrome_event_free(&out->found);
 	buffer_free(&out->text);
 	free(out->event);
+}
+
+/* XPlane to XPlane: metadata is no event there. */
+static int write_filtered(struct output *out, int fd, struct reducer_reduce_report *report)
+{
+	const struct reducer_reduce *r = out->reduce;
+	uint8_t *keep = calloc((size_t)r->col.count / 8 + 1, 1);
+	uint64_t n_events = 0;
+	if (!keep)
+		return -ENOMEM;
+	for (uint32_t e = 0; e < r->col.count; e++) {
+		if (reduce_kind_of(r->col.bits[e]) == KIND_META)
+			continue;
+		if (reduce_stays(r, e))
+			keep[n_events / 8] |= (uint8_t)(1u << n_events % 8);
+		n_events++;
+	}
+	int result = write_mark(out);
+	if (result == 0)
+		result = write_rectangles(out);
+	if (result == 0)
+		result = reducer_xplane_filter_write(out->filter, keep, n_events, fd, &report->output_bytes);
+	free(keep);
+	return result;
+}
+
+static int write_all(struct output *out, int fd, enum reducer_format format,
+		     const struct reducer_writer_options *options, struct reducer_reduce_report *report)
+{
+	int result = open_output(out, fd, format, options);
+	if (result == 0)
+		result = list_events(out);
+	if (result == 0)
+		result = write_members(out);
+	if (result == 0)
+		result = write_mark(out);
+	if (result == 0)
+		result = out->as_chrome ? fetch_slices(out) : read_again(out);
+	if (result == 0)
+		result = write_rectangles(out);
+	return result < 0 ? result : finish_output(out, report);
+}
+
+/* A damaged XPlane cannot be filtered; it is read and written anew. */
+static bool can_filter(struct output *out, enum reducer_format format, const struct reducer_writer_options *options)
+{
+	const struct reducer_reduce *r = out->reduce;
+	struct reducer_problem problem;
+	return format == REDUCER_FORMAT_XPLANE && r->format == REDUCER_FORMAT_XPLANE &&
+	       !(options && options->strip_args) && r->read.damaged == 0 &&
+	       reducer_xplane_filter_open(r->path, &out->filter, &problem) == 0;
 }
 
 int reducer_reduce_write(struct reducer_reduce *r, int fd, enum reducer_format format,
 			 const struct reducer_writer_options *options, struct reducer_reduce_report *report)
 {
 	struct output out = {.reduce = r};
-	int result = open_output(&out, fd, format, options);
-	if (result == 0)
-		result = list_events(&out);
-	if (result == 0)
-		result = write_members(&out);
-	if (result == 0)
-		result = write_mark(&out);
-	if (result == 0)
-		result = out.chrome && r->format == REDUCER_FORMAT_CHROME ? fetch_slices(&out) : read_again(&out);
-	if (result == 0)
-		result = write_rectangles(&out);
-	if (result == 0)
-		result = finish_output(&out, report);
+	int result = can_filter(&out, format, options) ? write_filtered(&out, fd, report)
+						       : write_all(&out, fd, format, options, report);
 	close_output(&out);
 	return result;
 }

@@ -171,7 +171,7 @@ int verify_cut(struct verify *verify)
 	for (size_t i = 0; i < verify->raw.n_events; i++) {
 		struct verify_event *event = &verify->raw.event[i];
 		if (is_outside(&verify->mark, event) ||
-		    (verify->mark.has_tracks && !track[event->track].is_reduced))
+		    (verify->mark.has_tracks && event->class != VERIFY_META && !track[event->track].is_reduced))
 			event->class = VERIFY_GONE;
 		if (event->class != VERIFY_GONE && event->class != VERIFY_META && event->class != VERIFY_MARK)
 			track[event->track].is_raw = true;
