@@ -53,7 +53,7 @@ static const struct option_row reduce_rows[] = {
 	     "only what meets this time: 10s:20s from the start, -5s: from the end, or UTC times"),
 	TEXT(0, "track", "PATTERN", track, "only tracks whose pid/tid or name matches (shell pattern)"),
 	FLAG('n', "dry-run", dry_run, "say what would come of it, write nothing"),
-	FLAG('f', "force", force, "replace outputs that are there already"),
+	FLAG('f', "force", force, "replace outputs that are there already; in place: also damaged files"),
 	FLAG('k', "keep-going", keep_going, "go on with the other files after a failure"),
 	BOUND(0, "jobs", "N", OPTION_NUMBER, jobs, 1, CREW_MAX, "so many files at once, as memory allows (default: 1)"),
 	FLAG(0, "again", again, "reduce also what is reduced already"),

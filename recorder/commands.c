@@ -16,6 +16,7 @@ extern const struct command command_keep;
 extern const struct command command_delete;
 extern const struct command command_recover;
 extern const struct command command_export;
+extern const struct command command_reduce;
 extern const struct command command_verify;
 
 const struct command *const commands[] = {
@@ -25,6 +26,7 @@ const struct command *const commands[] = {
 	&command_trigger,
 	&command_config,
 	&command_inspect,
+	&command_reduce,
 	&command_verify,
 	&command_replay,
 	&command_incidents,

@@ -167,8 +167,9 @@ int reduce_files_add(struct reduce_files *files, const char *path)
 	const char *slash = strrchr(path, '/');
 	struct stat st;
 
+	/* One that is not there is told of in its turn. */
 	if (stat(path, &st) < 0)
-		return -errno;
+		st = (struct stat){0};
 	if (S_ISDIR(st.st_mode))
 		return add_folder(files, path);
 	return append(files, path, slash ? (size_t)(slash + 1 - path) : 0, false,

@@ -34,7 +34,7 @@ struct reduce_files {
 
 /*
  * Adds a file or a folder. A folder that cannot be read is noted and passed over. -E2BIG: more than the limits
- * above; -ENOMEM; -errno where `path` itself cannot be looked at.
+ * above; -ENOMEM; -errno where the folder `path` itself cannot be read.
  */
 int reduce_files_add(struct reduce_files *files, const char *path);
 void reduce_files_free(struct reduce_files *files);

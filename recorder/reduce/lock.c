@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,6 +322,28 @@ int reduce_lock_take(int dirfd, const char *name, bool even_held, struct reduce_
 	if (r == 0)
 		*ret_lock = lock;
 	return r;
+}
+
+void reduce_lock_sweep(const char *path)
+{
+	struct reduce_lock lock;
+	struct reduce_lock_owner owner;
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char folder[PATH_MAX], lock_name[REDUCE_NAME_MAX];
+	struct stat st;
+	int dirfd;
+
+	if ((size_t)snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".") >=
+	    sizeof(folder))
+		return;
+	dirfd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dirfd < 0)
+		return;
+	reduce_lock_name(name, "driverec-lock", lock_name);
+	if (fstatat(dirfd, lock_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    reduce_lock_take(dirfd, name, false, &lock, &owner) == 0)
+		reduce_lock_release(&lock);
+	close(dirfd);
 }
 
 bool reduce_lock_held(const struct reduce_lock *lock)

@@ -54,6 +54,9 @@ struct reduce_lock {
 int reduce_lock_take(int dirfd, const char *name, bool even_held, struct reduce_lock *ret_lock,
 		     struct reduce_lock_owner *ret_owner);
 
+/* Removes a stale lock, with its temporary file, where nothing else is to be done with the file at `path`. */
+void reduce_lock_sweep(const char *path);
+
 /* Whether the lock is still there and still ours. */
 bool reduce_lock_held(const struct reduce_lock *lock);
 

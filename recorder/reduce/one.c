@@ -178,8 +178,12 @@ static int look(struct one *one)
 		return end(one, let_be(one), "%s (at byte %" PRIu64 ")", problem.what, problem.offset);
 	if (r < 0)
 		return end(one, REDUCE_FAILED, "%s", problem.what[0] ? problem.what : strerror(-r));
-	if (one->look.reduced && !one->settings->again)
+	if (one->look.reduced && !one->settings->again) {
+		/* Perhaps by one that was killed when all was done but this. */
+		if (one->settings->in_place)
+			reduce_lock_sweep(one->path);
 		return end(one, REDUCE_SKIPPED, "is reduced already (--again reduces it further)");
+	}
 	return 0;
 }
 
@@ -336,6 +340,11 @@ static int read_input(struct one *one)
 	if (r != 0)
 		return say_not_read(one, r);
 	one->result->has_report = true;
+	/* The rest of it would be gone for good. */
+	if (one->settings->in_place && !one->settings->force && one->result->report.read.damaged)
+		return end(one, let_be(one),
+			   "is damaged (%" PRIu64 " places), and in place would lose what cannot be read; -o OUT, or --force",
+			   one->result->report.read.damaged);
 	return 0;
 }
 
@@ -419,11 +428,14 @@ static int write_to(struct one *one, int fd)
 
 static int say_not_written(struct one *one, int error)
 {
-	const char *output = to_stdout(one) ? reduce_spool_folder() : one->result->output;
+	const char *output = to_stdout(one)               ? reduce_spool_folder()
+			     : one->settings->in_place ? "the result"
+						       : one->result->output;
 
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG)
-		return end(one, REDUCE_FAILED, "%s: %s; make room, or write elsewhere (-o)", output, strerror(-error));
-	return end(one, REDUCE_FAILED, "%s: cannot be written: %s", output, strerror(-error));
+		return end(one, REDUCE_FAILED, "%s does not fit: %s; make room, or write elsewhere (-o)", output,
+			   strerror(-error));
+	return end(one, REDUCE_FAILED, "%s cannot be written: %s", output, strerror(-error));
 }
 
 struct trial {

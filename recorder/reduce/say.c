@@ -35,24 +35,38 @@ static void put(char line[LINE_BYTES], FILE *out)
 	line[0] = 0;
 }
 
-/* "47.9 -> 4.1 MB": one unit for both, that of the larger one. */
-static void add_sizes(char line[LINE_BYTES], uint64_t from, uint64_t to)
+static unsigned unit_of(uint64_t bytes, uint64_t *ret_unit)
 {
-	static const char *const names[] = {"B", "kB", "MB", "GB", "TB"};
-	uint64_t most = from > to ? from : to, unit = 1;
+	uint64_t unit = 1;
 	unsigned n = 0;
 
-	for (; n < 4 && most / unit >= 1000; n++)
+	for (; n < 4 && bytes / unit >= 1000; n++)
 		unit *= 1000;
-	if (unit == 1) {
-		add(line, "%" PRIu64 " -> %" PRIu64 " B", from, to);
-		return;
-	}
-	/* In tenths, half up. */
-	uint64_t a = from / (unit / 10) + (from % (unit / 10) >= unit / 20);
-	uint64_t b = to / (unit / 10) + (to % (unit / 10) >= unit / 20);
+	*ret_unit = unit;
+	return n;
+}
 
-	add(line, "%" PRIu64 ".%" PRIu64 " -> %" PRIu64 ".%" PRIu64 " %s", a / 10, a % 10, b / 10, b % 10, names[n]);
+/* In tenths, half up; bytes as they are. */
+static void add_size(char line[LINE_BYTES], uint64_t bytes, uint64_t unit, const char *name)
+{
+	uint64_t tenth = unit / 10, tenths = tenth ? bytes / tenth + (bytes % tenth >= tenth / 2) : 0;
+
+	if (tenth)
+		add(line, "%" PRIu64 ".%" PRIu64 "%s", tenths / 10, tenths % 10, name);
+	else
+		add(line, "%" PRIu64 "%s", bytes, name);
+}
+
+/* "47.9 -> 4.1 MB": one unit for both, but where that would leave less than one of them. */
+static void add_sizes(char line[LINE_BYTES], uint64_t from, uint64_t to)
+{
+	static const char *const names[] = {" B", " kB", " MB", " GB", " TB"};
+	uint64_t unit, to_unit;
+	unsigned n = unit_of(from, &unit), to_n = unit_of(to, &to_unit);
+
+	add_size(line, from, unit, n == to_n ? "" : names[n]);
+	add(line, " -> ");
+	add_size(line, to, to_unit, names[to_n]);
 }
 
 /* "(-91 %)": towards none, so that -100 % is none left. */
@@ -201,8 +215,9 @@ void reduce_say_result(const struct reduce_say *say, const char *path, const str
 	add_outcome(line, result);
 	if (result->note[0])
 		add(line, "; %s", result->note);
-	if (say->with_output && (result->outcome == REDUCE_DONE || result->outcome == REDUCE_COPIED))
-		add(line, "; in %s", result->output);
+	if (say->with_output &&
+	    (result->outcome == REDUCE_DONE || result->outcome == REDUCE_COPIED || result->outcome == REDUCE_WOULD))
+		add(line, "; %s %s", result->outcome == REDUCE_WOULD ? "for" : "in", result->output);
 	put(line, bad ? errors : out);
 	if (result->outcome == REDUCE_DIFFERS)
 		say_differences(path, result, errors);
