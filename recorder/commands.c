@@ -16,12 +16,14 @@ extern const struct command command_keep;
 extern const struct command command_delete;
 extern const struct command command_recover;
 extern const struct command command_export;
+extern const struct command command_scope;
 extern const struct command command_reduce;
 extern const struct command command_verify;
 
 const struct command *const commands[] = {
 	&command_run,
 	&command_status,
+	&command_scope,
 	&command_demo,
 	&command_trigger,
 	&command_config,
