@@ -75,12 +75,11 @@ static void set_track(struct reading *reading, const struct xplane_row *row)
 }
 
 /* Whether a line is named by nothing but its tid, as the writer does where a track has no name. */
-static bool named_by_tid(const struct xplane_row *row, struct reducer_text name)
+static bool named_by_tid(struct reducer_text tid, struct reducer_text name)
 {
-	struct reducer_text tid = row->given;
 	if (tid.bytes >= 2 && tid.data[0] == '"')
 		tid = (struct reducer_text){tid.data + 1, tid.bytes - 2};
-	return tid.bytes == name.bytes && (tid.bytes == 0 || memcmp(tid.data, name.data, tid.bytes) == 0);
+	return tid.bytes == name.bytes && memcmp(tid.data, name.data, tid.bytes) == 0;
 }
 
 static int say_line(struct reading *reading, const struct xplane_plane *plane, size_t index)
@@ -92,7 +91,7 @@ static int say_line(struct reading *reading, const struct xplane_plane *plane, s
 		return 0;
 	xplane_parse_line(row->content, &line);
 	set_track(reading, row);
-	if (line.name.bytes && !(row->given.bytes && named_by_tid(row, line.name))) {
+	if (line.name.bytes && !(plane->given.bytes && named_by_tid(text_of(&reading->track), line.name))) {
 		xplane_say_text(&reading->said, "name", line.name);
 		result = deliver_meta(reading, "thread_name", true);
 	}
