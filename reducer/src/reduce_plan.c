@@ -145,6 +145,7 @@ int reduce_plan_target(struct reducer_reduce *r)
 	uint64_t target = r->options.target_events;
 	if (r->options.target_permille) {
 		uint64_t share = (uint64_t)r->col.count * r->options.target_permille / 1000;
+		share += share == 0;
 		target = target && target < share ? target : share;
 	}
 	if (target)

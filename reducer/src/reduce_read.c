@@ -83,13 +83,10 @@ static bool is_merged(const struct reducer_event *event)
 	       text_begins(event->args, REDUCER_MARK_MERGED_ARGS, sizeof(REDUCER_MARK_MERGED_ARGS) - 1);
 }
 
-static int64_t ps_of(struct reducer_text us)
+static int64_t ps_of(struct reducer_text digits)
 {
-	int64_t ns;
-	uint16_t ps;
-	if (us.bytes && decimal_us(us, &ns, &ps) && ns >= 0 && ns < INT64_MAX / 1000 - 1)
-		return ns * 1000 + ps;
-	return 0;
+	uint64_t ps;
+	return decimal_u64(digits, &ps) && ps <= INT64_MAX ? (int64_t)ps : 0;
 }
 
 static int note_stands(struct reducer_reduce *r, const struct reducer_event *event)
@@ -103,9 +100,9 @@ static int note_stands(struct reducer_reduce *r, const struct reducer_event *eve
 	while (result == 0 && json_next_member(&rest, &key, &value)) {
 		if (text_equals(key, "\"driverec.events\""))
 			decimal_u64(value, &stands->events);
-		else if (text_equals(key, "\"driverec.sum_us\""))
+		else if (text_equals(key, "\"driverec.sum_ps\""))
 			stands->sum_ps = ps_of(value);
-		else if (text_equals(key, "\"driverec.longest_us\""))
+		else if (text_equals(key, "\"driverec.longest_ps\""))
 			stands->longest_ps = ps_of(value);
 		else if (text_equals(key, "\"driverec.longest\""))
 			result = reduce_name_of(&r->names, value, &stands->longest_name);

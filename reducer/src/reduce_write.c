@@ -208,14 +208,6 @@ static void set_time(const struct reducer_reduce *r, int64_t at, int64_t *ret_ns
 	*ret_ps = (uint16_t)ps;
 }
 
-static void add_us(struct buffer *out, const char *key, int64_t ps)
-{
-	buffer_add_literal(out, ",\"");
-	buffer_add_literal(out, key);
-	buffer_add_literal(out, "\":");
-	buffer_add_us(out, ps / 1000, (uint16_t)(ps % 1000), 0);
-}
-
 static bool is_string(struct reducer_text raw)
 {
 	return raw.bytes >= 2 && raw.data[0] == '"' && json_valid_string(raw);
@@ -257,8 +249,8 @@ static void begin_rectangle(struct output *out, const struct reduce_rectangle *o
 	buffer_add_literal(args, REDUCER_MARK_MERGED_ARGS);
 	buffer_add_u64(args, one->events);
 	if (spans) {
-		add_us(args, "driverec.sum_us", one->sum_ps);
-		add_us(args, "driverec.longest_us", one->longest_ps);
+		add_count(args, "driverec.sum_ps", (uint64_t)one->sum_ps);
+		add_count(args, "driverec.longest_ps", (uint64_t)one->longest_ps);
 		add_longest(out, one->longest);
 	}
 	buffer_add_byte(args, '}');

@@ -66,36 +66,14 @@ bool verify_is_step(const struct reducer_event *event)
 	       verify_args_member(event->args, step_num, &value);
 }
 
-/* Decimal microseconds with up to 6 decimals, exactly. */
-static bool read_us(struct reducer_text text, verify_ps *ret_ps)
-{
-	enum { WHOLE_MAX = 24, DECIMALS = 6 };
-	verify_ps ps = 0;
-	size_t at = 0;
-	int decimals = 0;
-	for (; at < text.bytes && text.data[at] >= '0' && text.data[at] <= '9'; at++)
-		if (at < WHOLE_MAX)
-			ps = ps * 10 + (text.data[at] - '0');
-	if (at == 0 || at > WHOLE_MAX)
-		return false;
-	if (at < text.bytes && text.data[at] == '.')
-		for (at++; at < text.bytes && decimals < DECIMALS; at++, decimals++) {
-			if (text.data[at] < '0' || text.data[at] > '9')
-				return false;
-			ps = ps * 10 + (text.data[at] - '0');
-		}
-	if (at != text.bytes)
-		return false;
-	for (; decimals < DECIMALS; decimals++)
-		ps *= 10;
-	*ret_ps = ps;
-	return true;
-}
-
-static bool us_member(struct reducer_text args, const char *key, verify_ps *ret_ps)
+static bool length_member(struct reducer_text args, const char *key, verify_ps *ret_ps)
 {
 	struct reducer_text value;
-	return verify_args_member(args, key, &value) && read_us(unquoted(value), ret_ps);
+	uint64_t ps;
+	if (!verify_args_member(args, key, &value) || !decimal_u64(unquoted(value), &ps))
+		return false;
+	*ret_ps = ps;
+	return true;
 }
 
 int verify_args_merged(struct verify_house *house, const struct reducer_event *event,
@@ -106,12 +84,11 @@ int verify_args_merged(struct verify_house *house, const struct reducer_event *e
 	bool whole = verify_args_member(event->args, "driverec.events", &value) &&
 		     decimal_u64(value, &merged.events);
 	if (event->kind == DREC_SPAN) {
-		whole &= us_member(event->args, "driverec.sum_us", &merged.sum);
-		whole &= us_member(event->args, "driverec.longest_us", &merged.longest);
+		whole &= length_member(event->args, "driverec.sum_ps", &merged.sum);
+		whole &= length_member(event->args, "driverec.longest_ps", &merged.longest);
 		int result = verify_args_text(house, event->args, "driverec.longest", &merged.longest_name);
 		if (result < 0 && result != -ENOENT)
 			return result;
-		whole &= result == 0;
 	}
 	merged.is_whole = whole;
 	*ret_merged = merged;

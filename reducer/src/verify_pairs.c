@@ -2,56 +2,70 @@
 /*
  * Finds what belongs together, takes out what is not compared, and puts spans in order.
  *
- * B and E: of one track, in the order of the file, an E closes the innermost open B; the B then stands for the
- * span. Async b and e: the same among those of one group, category and id. What finds no mate, or one that ends
- * before it begins, is kept as it is.
+ * B and E: of one track, in the order of time (at equal times that of the file), an E closes the innermost open B;
+ * the B then stands for the span. Async b and e: the same among those of one group, category and id. What finds no
+ * mate is kept as it is.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "verify_trace.h"
 
-/* Stacks of open events, one a key: the top's index + 1, and what lies below each. */
-struct stacks {
-	uint32_t *top;
-	uint32_t *below; /* by event */
+/* A begin or an end. */
+struct half {
+	verify_ps start;
+	uint32_t key, event;
 };
 
-static int stacks_new(struct stacks *stacks, size_t keys, size_t events)
+struct halves {
+	struct half *half;
+	size_t n, room;
+};
+
+static int compare_halves(const void *one, const void *other)
 {
-	stacks->top = calloc(keys + 1, sizeof(*stacks->top));
-	stacks->below = calloc(events + 1, sizeof(*stacks->below));
-	return stacks->top && stacks->below ? 0 : -ENOMEM;
+	const struct half *a = one, *b = other;
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return a->event < b->event ? -1 : a->event > b->event;
 }
 
-static void stacks_free(struct stacks *stacks)
+static int add_half(struct halves *halves, verify_ps start, uint32_t key, uint32_t event)
 {
-	free(stacks->top);
-	free(stacks->below);
+	struct half *grown = verify_grow(halves->half, halves->n, &halves->room, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	halves->half = grown;
+	halves->half[halves->n++] = (struct half){start, key, event};
+	return 0;
 }
 
-static void stack_push(struct stacks *stacks, uint32_t key, uint32_t event)
+static int gather_halves(struct verify *verify, const struct verify_trace *trace, bool async, struct halves *halves)
 {
-	stacks->below[event] = stacks->top[key];
-	stacks->top[key] = event + 1;
+	struct verify_texts keys = {0};
+	int result = 0;
+	for (uint32_t i = 0; result == 0 && i < trace->n_events; i++) {
+		const struct verify_event *event = &trace->event[i];
+		uint32_t key = event->track, group = verify->house.track[event->track].group;
+		if (async != (event->class == VERIFY_ASYNC) ||
+		    (!async && event->class != VERIFY_BEGIN && event->class != VERIFY_END))
+			continue;
+		if (async)
+			result = verify_texts_add(&keys, VERIFY_KEY(group, event->category, event->id), &key);
+		if (result == 0)
+			result = add_half(halves, event->start, key, i);
+	}
+	verify_texts_free(&keys);
+	if (halves->n)
+		qsort(halves->half, halves->n, sizeof(*halves->half), compare_halves);
+	return result;
 }
 
-static uint32_t stack_pop(struct stacks *stacks, uint32_t key)
-{
-	uint32_t top = stacks->top[key];
-	if (!top)
-		return VERIFY_NONE;
-	stacks->top[key] = stacks->below[top - 1];
-	return top - 1;
-}
-
-static void pair_span(struct verify_event *begin, struct verify_event *end)
+static void join_span(struct verify_event *begin, struct verify_event *end)
 {
 	begin->duration = end->start - begin->start;
-	if (begin->duration < 0) {
-		begin->class = end->class = VERIFY_KEPT;
-		return;
-	}
 	begin->class = VERIFY_SPAN;
 	/* A span is the same whether one event or two say it, but for what the second one says beyond its time. */
 	begin->kind = DREC_SPAN;
@@ -60,87 +74,48 @@ static void pair_span(struct verify_event *begin, struct verify_event *end)
 	end->class = VERIFY_GONE;
 }
 
-static int pair_spans(struct verify *verify, struct verify_trace *trace)
+static void join_async(struct verify_event *begin, struct verify_event *end)
 {
-	struct stacks stacks;
-	int result = stacks_new(&stacks, verify->house.tracks.count, trace->n_events);
-	for (uint32_t i = 0; result == 0 && i < trace->n_events; i++) {
-		struct verify_event *event = &trace->event[i];
-		if (event->class == VERIFY_BEGIN) {
-			event->class = VERIFY_KEPT;
-			stack_push(&stacks, event->track, i);
-		} else if (event->class == VERIFY_END) {
-			uint32_t begin = stack_pop(&stacks, event->track);
-			event->class = VERIFY_KEPT;
-			if (begin != VERIFY_NONE)
-				pair_span(&trace->event[begin], event);
-		}
-	}
-	stacks_free(&stacks);
-	return result;
-}
-
-/* Numbers for the async events of one group, category and id. */
-static int number_async(struct verify *verify, struct verify_trace *trace, uint32_t *number, uint32_t *ret_count)
-{
-	struct verify_texts keys = {0};
-	int result = 0;
-	for (size_t i = 0; result == 0 && i < trace->n_events; i++) {
-		const struct verify_event *event = &trace->event[i];
-		if (event->class == VERIFY_ASYNC)
-			result = verify_texts_add(
-				&keys, VERIFY_KEY(verify->house.track[event->track].group, event->category, event->id),
-				&number[i]);
-	}
-	*ret_count = keys.count;
-	verify_texts_free(&keys);
-	return result;
-}
-
-static void pair_two(struct verify_event *begin, struct verify_event *end)
-{
-	if (end->start < begin->start)
-		return;
-	begin->duration = end->start - begin->start;
+	begin->duration = end->duration = end->start - begin->start;
 	begin->class = VERIFY_ASYNC_BEGIN;
-	end->duration = begin->duration;
 	end->class = VERIFY_ASYNC_END;
 }
 
-static int pair_async(struct verify *verify, struct verify_trace *trace)
+/* One stack of open begins will do: the halves come key by key. */
+static int join_halves(struct verify_trace *trace, const struct halves *halves)
 {
-	struct stacks stacks = {0};
-	uint32_t keys = 0, *number = calloc(trace->n_events + 1, sizeof(*number));
-	int result = number ? number_async(verify, trace, number, &keys) : -ENOMEM;
-	if (result == 0)
-		result = stacks_new(&stacks, keys, trace->n_events);
-	for (uint32_t i = 0; result == 0 && i < trace->n_events; i++) {
-		struct verify_event *event = &trace->event[i];
-		if (event->class != VERIFY_ASYNC)
-			continue;
+	uint32_t *open = malloc((halves->n + 1) * sizeof(*open));
+	size_t depth = 0;
+	if (!open)
+		return -ENOMEM;
+	for (size_t i = 0; i < halves->n; i++) {
+		struct verify_event *event = &trace->event[halves->half[i].event];
+		bool async = event->class == VERIFY_ASYNC;
+		if (i > 0 && halves->half[i].key != halves->half[i - 1].key)
+			depth = 0;
 		event->class = VERIFY_KEPT;
-		if (event->kind == DREC_ASYNC_BEGIN) {
-			stack_push(&stacks, number[i], i);
-			continue;
-		}
-		uint32_t begin = stack_pop(&stacks, number[i]);
-		if (begin != VERIFY_NONE)
-			pair_two(&trace->event[begin], event);
+		if (event->kind == DREC_BEGIN || event->kind == DREC_ASYNC_BEGIN)
+			open[depth++] = halves->half[i].event;
+		else if (depth && async)
+			join_async(&trace->event[open[--depth]], event);
+		else if (depth)
+			join_span(&trace->event[open[--depth]], event);
 	}
-	stacks_free(&stacks);
-	free(number);
-	return result;
+	free(open);
+	return 0;
 }
 
 int verify_pair(struct verify *verify, struct verify_trace *trace)
 {
-	bool halves = false, async = false;
-	for (size_t i = 0; i < trace->n_events; i++) {
-		halves |= trace->event[i].class == VERIFY_BEGIN || trace->event[i].class == VERIFY_END;
-		async |= trace->event[i].class == VERIFY_ASYNC;
+	int result = 0;
+	for (int async = 0; result == 0 && async < 2; async++) {
+		struct halves halves = {0};
+		result = gather_halves(verify, trace, async, &halves);
+		if (result == 0)
+			result = join_halves(trace, &halves);
+		free(halves.half);
 	}
-	int result = halves ? pair_spans(verify, trace) : 0;
-	return result == 0 && async ? pair_async(verify, trace) : result;
+	return result;
 }
 
 /* From when to when an event lasts: false where it has no time. An async end speaks for its pair. */

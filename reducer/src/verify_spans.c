@@ -233,12 +233,13 @@ static void check_merged(struct verify *verify, const struct verify_event *event
 	verify_checked(verify, REDUCER_M5);
 	if (!merged->is_whole)
 		verify_fail(verify, REDUCER_M5, event->track, &event->start,
-			    "a merged span does not say its events, sum_us, longest_us and longest");
+			    "a merged span does not say its events, sum_ps and longest_ps");
 	else if (event->name != house->merged_name && !verify_texts_find(names, VERIFY_KEY(event->name), &number))
 		verify_fail(verify, REDUCER_M5, event->track, &event->start,
 			    "a merged span is called \"%s\", which no raw span of the track is",
 			    verify_short(house, event->name).text);
-	else if (!verify_texts_find(names, VERIFY_KEY(merged->longest_name), &number))
+	else if (merged->longest_name != VERIFY_NONE &&
+		 !verify_texts_find(names, VERIFY_KEY(merged->longest_name), &number))
 		verify_fail(verify, REDUCER_M5, event->track, &event->start,
 			    "the longest of a merged span is called \"%s\", which no raw span of the track is",
 			    verify_short(house, merged->longest_name).text);

@@ -18,8 +18,8 @@
 	",\"args\":" args "},\n"
 #define MERGED(tid, name, ts, dur, n, sum, longest, which)                                                       \
 	"{\"ph\":\"X\",\"cat\":\"driverec.merged\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid ",\"ts\":" #ts        \
-	",\"dur\":" #dur ",\"args\":{\"driverec.events\":" #n ",\"driverec.sum_us\":" #sum                           \
-	",\"driverec.longest_us\":" #longest ",\"driverec.longest\":\"" which "\"}},\n"
+	",\"dur\":" #dur ",\"args\":{\"driverec.events\":" #n ",\"driverec.sum_ps\":" #sum                           \
+	",\"driverec.longest_ps\":" #longest ",\"driverec.longest\":\"" which "\"}},\n"
 #define INSTANT(name, ts)                                                                                        \
 	"{\"ph\":\"i\",\"name\":\"" name "\",\"pid\":1,\"tid\":9,\"ts\":" #ts ",\"s\":\"t\"},\n"
 #define COUNTER(name, ts, args)                                                                                  \
@@ -63,13 +63,13 @@ static const char reduced_text[] =
 	"{\"schemaVersion\": 1,\"deviceProperties\":[{\"id\": 0}],\"traceEvents\":[\n"
 	META("thread_name", "{\"name\":\"worker\"}")
 	SPAN(7, "ProfilerStep#1", 0, 300, "{}") SPAN(7, "ProfilerStep#2", 300, 300.5, "{}")
-	SPAN(8, "mm", 10, 20, "{\"k\": 1}") MERGED(8, "add", 40, 10, 2, 10, 5, "add")
-	SPAN(8, "mm", 110, 30, "{}") SPAN(8, "relu", 120, 8, "{}") MERGED(8, "merged", 128, 7, 2, 7, "5.000", "add")
-	SPAN(8, "overlap", 135, 15, "{\"o\":[1,2]}") MERGED(8, "overlap", 150, 0.5, 1, 14.5, 14.500, "overlap")
+	SPAN(8, "mm", 10, 20, "{\"k\": 1}") MERGED(8, "add", 40, 10, 2, 10000000, 5000000, "add")
+	SPAN(8, "mm", 110, 30, "{}") SPAN(8, "relu", 120, 8, "{}") MERGED(8, "merged", 128, 7, 2, 7000000, "5000000", "add")
+	SPAN(8, "overlap", 135, 15, "{\"o\":[1,2]}") MERGED(8, "overlap", 150, 0.5, 1, 14500000, 14500000, "overlap")
 	"{\"ph\":\"B\",\"name\":\"load\",\"pid\":1,\"tid\":8,\"ts\":310,\"args\":{\"f\":1}},\n"
 	"{\"ph\":\"E\",\"pid\":1,\"tid\":8,\"ts\":330},\n"
 	MERGED(8, "tick", 350, 0, 1, 0, 0, "tick") SPAN(8, "tick", 351, 0, "{}")
-	SPAN(6, "long", 50, 1000.25, "{}") SPAN(6, "b", 1070, 1.5, "{}") MERGED(6, "merged", 1079, 2, 2, 2, 1, "a")
+	SPAN(6, "long", 50, 1000.25, "{}") SPAN(6, "b", 1070, 1.5, "{}") MERGED(6, "merged", 1079, 2, 2, 2000000, 1000000, "a")
 	INSTANT("one", 5) INSTANT("four", 250)
 	"{\"ph\":\"i\",\"cat\":\"driverec.merged\",\"name\":\"merged\",\"pid\":1,\"tid\":9,\"ts\":6,"
 	"\"args\":{\"driverec.events\":2}},\n"
@@ -175,7 +175,7 @@ static const struct change changes[] = {
 	/* M2 */
 	{"first start", SPAN(8, "mm", 10, 20, "{\"k\": 1}"), SPAN(8, "mm", 11, 20, "{\"k\": 1}"), REDUCER_M2, "1/8 worker",
 	 10000, "first start 10.000 us in the raw trace, 11.000 us in the reduced one"},
-	{"last end", MERGED(6, "merged", 1079, 2, 2, 2, 1, "a"), MERGED(6, "merged", 1078, 2, 2, 2, 1, "a"), REDUCER_M2,
+	{"last end", MERGED(6, "merged", 1079, 2, 2, 2000000, 1000000, "a"), MERGED(6, "merged", 1078, 2, 2, 2000000, 1000000, "a"), REDUCER_M2,
 	 "1/6", 1081000, "last end 1081.000 us"},
 	{"no such track", "\"ProfilerStep#1\",\"pid\":1,\"tid\":7", "\"ProfilerStep#1\",\"pid\":1,\"tid\":77", REDUCER_M2,
 	 "1/77", 0, "in the reduced trace only"},
@@ -194,7 +194,7 @@ static const struct change changes[] = {
 	{"longest's category", "{\"ph\":\"X\",\"cat\":\"op\",\"name\":\"relu\"", "{\"ph\":\"X\",\"cat\":\"Op\",\"name\":\"relu\"",
 	 REDUCER_M3, "1/8 worker", 120000, "has another category"},
 	{"longest of overlaps", SPAN(8, "overlap", 135, 15, "{\"o\":[1,2]}"),
-	 MERGED(8, "overlap", 140, 10, 1, 15, 15, "overlap"), REDUCER_M3, "1/8 worker", 135000, "row of overlaps"},
+	 MERGED(8, "overlap", 140, 10, 1, 15000000, 15000000, "overlap"), REDUCER_M3, "1/8 worker", 135000, "row of overlaps"},
 	{"B and E", "\"args\":{\"f\":1}", "\"args\":{\"f\":2}", REDUCER_M3, "1/8 worker", 310000, "\"load\" of 20.000 us"},
 	{"B and E as X",
 	 "{\"ph\":\"B\",\"name\":\"load\",\"pid\":1,\"tid\":8,\"ts\":310,\"args\":{\"f\":1}},\n"
@@ -245,13 +245,13 @@ static const struct change changes[] = {
 	 "\"driverec.merged\",\"name\":\"ProfilerStep#1\"", REDUCER_M5, "1/8 worker", 350000, "ProfilerStep#1"},
 	{"longest's name is none", "\"driverec.longest\":\"a\"", "\"driverec.longest\":\"c\"", REDUCER_M5, "1/6", 1079000,
 	 "the longest of a merged span is called \"c\""},
-	{"count off", "\"driverec.events\":2,\"driverec.sum_us\":10", "\"driverec.events\":3,\"driverec.sum_us\":10",
+	{"count off", "\"driverec.events\":2,\"driverec.sum_ps\":10000000", "\"driverec.events\":3,\"driverec.sum_ps\":10000000",
 	 REDUCER_M5, "1/8 worker", -1, "12 spans in the raw trace; the reduced one has or stands for 13"},
-	{"sum off by 1 ps", "\"driverec.sum_us\":10", "\"driverec.sum_us\":10.000001", REDUCER_M5, "1/8 worker", -1,
+	{"sum off by 1 ps", "\"driverec.sum_ps\":10000000", "\"driverec.sum_ps\":10000001", REDUCER_M5, "1/8 worker", -1,
 	 "124.500 us together in the raw trace; those that the reduced one has or stands for 124.500001 us"},
-	{"longest too long", "\"driverec.longest_us\":14.500", "\"driverec.longest_us\":30.001", REDUCER_M5, "1/8 worker",
+	{"longest too long", "\"driverec.longest_ps\":14500000", "\"driverec.longest_ps\":30001000", REDUCER_M5, "1/8 worker",
 	 150000, "the longest of a merged span has 30.001 us; the longest raw span of the track 30.000 us"},
-	{"says no number", "\"driverec.events\":2,\"driverec.sum_us\":10", "\"driverec.events\":2,\"driverec.sum\":10",
+	{"says no number", "\"driverec.events\":2,\"driverec.sum_ps\":10000000", "\"driverec.events\":2,\"driverec.sum\":10000000",
 	 REDUCER_M5, "1/8 worker", 40000, "does not say"},
 	{"async count off", "\"ts\":11,\"args\":{\"driverec.events\":2}", "\"ts\":11,\"args\":{\"driverec.events\":1}",
 	 REDUCER_M5, "", -1, "group 1 has 4 async begins in the raw trace; the reduced one has or stands for 3"},
@@ -300,16 +300,16 @@ struct pair {
 #define ONE_SPAN SPAN(1, "a", 5, 10, "{}")
 /* Two bins of 10 us, the second one with a merged span of an earlier reduction. */
 #define REDUCED_BEFORE                                                                                           \
-	"[" SPAN(1, "a", 1, 3, "{}") MERGED(1, "merged", 12, 4, 5, 6, 2, "b") MERGED(1, "b", 22, 4, 3, 4, 2, "b")
+	"[" SPAN(1, "a", 1, 3, "{}") MERGED(1, "merged", 12, 4, 5, 6000000, 2000000, "b") MERGED(1, "b", 22, 4, 3, 4000000, 2000000, "b")
 
 static const struct pair pairs[] = {
 	{"negative bins", "[" SPAN(1, "a", -15, 2, "{}") SPAN(1, "b", -4, 2, "{}") "]",
 	 "[" SPAN(1, "a", -15, 2, "{}") SPAN(1, "b", -4, 2, "{}") BINS(10000000, 0, "") "]", 0, ""},
 	{"bin of -15 is not that of -4", "[" SPAN(1, "a", -15, 2, "{}") SPAN(1, "b", -4, 1, "{}") SPAN(1, "b", -2, 1, "{}") "]",
-	 "[" SPAN(1, "a", -15, 2, "{}") MERGED(1, "b", -4, 2, 2, 2, 1, "b") BINS(10000000, 0, "") "]", REDUCER_M3,
+	 "[" SPAN(1, "a", -15, 2, "{}") MERGED(1, "b", -4, 2, 2, 2000000, 1000000, "b") BINS(10000000, 0, "") "]", REDUCER_M3,
 	 "row 0, \"b\" of 1.000 us"},
 	{"origin between", "[" SPAN(1, "a", 4, 2, "{}") SPAN(1, "b", 6, 1, "{}") SPAN(1, "c", 14, 2, "{}") "]",
-	 "[" SPAN(1, "a", 4, 2, "{}") MERGED(1, "b", 6, 1, 1, 1, 1, "b") SPAN(1, "c", 14, 2, "{}") BINS(10000000, -6000000, "")
+	 "[" SPAN(1, "a", 4, 2, "{}") MERGED(1, "b", 6, 1, 1, 1000000, 1000000, "b") SPAN(1, "c", 14, 2, "{}") BINS(10000000, -6000000, "")
 	 "]", 0, ""},
 	{"from 1970", "[" SPAN(1, "a", 1623142623460016.5, 2, "{}") SPAN(2, "a", 0, 2, "{}") "]",
 	 "[" SPAN(1, "a", 1623142623460016.5, 2, "{}") SPAN(2, "a", 0, 2, "{}")
@@ -345,18 +345,18 @@ static const struct pair pairs[] = {
 	{"root", "{\"a\":1,\"traceEvents\":[" ONE_SPAN "]}", "[" ONE_SPAN BINS(1000000, 0, "") "]", REDUCER_M4,
 	 "an object with 1 members, the reduced one an array"},
 	{"reduced twice", REDUCED_BEFORE BINS(10000000, 0, "") "]",
-	 "[" SPAN(1, "a", 1, 3, "{}") MERGED(1, "merged", 12, 8, 8, 10, 2, "b") BINS(30000000, 0, "") "]", REDUCER_M3,
+	 "[" SPAN(1, "a", 1, 3, "{}") MERGED(1, "merged", 12, 8, 8, 10000000, 2000000, "b") BINS(30000000, 0, "") "]", REDUCER_M3,
 	 "\"merged\" of 4.000 us, is missing"},
 	{"reduced twice, right", REDUCED_BEFORE BINS(10000000, 0, "") "]",
-	 "[" SPAN(1, "a", 1, 3, "{}") MERGED(1, "merged", 12, 4, 5, 6, 2, "b") MERGED(1, "b", 22, 4, 3, 4, 2, "b")
+	 "[" SPAN(1, "a", 1, 3, "{}") MERGED(1, "merged", 12, 4, 5, 6000000, 2000000, "b") MERGED(1, "b", 22, 4, 3, 4000000, 2000000, "b")
 	 BINS(30000000, 0, "") "]", 0, ""},
 	{"reduced twice, count", REDUCED_BEFORE BINS(10000000, 0, "") "]",
-	 "[" SPAN(1, "a", 1, 3, "{}") MERGED(1, "merged", 12, 4, 5, 6, 2, "b") MERGED(1, "b", 22, 4, 2, 4, 2, "b")
+	 "[" SPAN(1, "a", 1, 3, "{}") MERGED(1, "merged", 12, 4, 5, 6000000, 2000000, "b") MERGED(1, "b", 22, 4, 2, 4000000, 2000000, "b")
 	 BINS(30000000, 0, "") "]", REDUCER_M5, "9 spans in the raw trace; the reduced one has or stands for 8"},
 	{"says so twice", "[" ONE_SPAN "]", "[" ONE_SPAN BINS(1000000, 0, "") "," BINS(1000000, 0, "") "]", REDUCER_M4,
 	 "2 times that it is reduced"},
 	{"rows of equal starts", "[" SPAN(1, "in", 0, 5, "{}") SPAN(1, "out", 0, 9, "{}") SPAN(1, "in", 6, 2, "{}") "]",
-	 "[" SPAN(1, "out", 0, 9, "{}") SPAN(1, "in", 0, 5, "{}") MERGED(1, "in", 6, 2, 1, 2, 2, "in") BINS(9000000, 0, "") "]",
+	 "[" SPAN(1, "out", 0, 9, "{}") SPAN(1, "in", 0, 5, "{}") MERGED(1, "in", 6, 2, 1, 2000000, 2000000, "in") BINS(9000000, 0, "") "]",
 	 0, ""},
 	{"an end closes the innermost",
 	 "[{\"ph\":\"B\",\"name\":\"o\",\"ts\":0},{\"ph\":\"B\",\"name\":\"i\",\"ts\":2},{\"ph\":\"E\",\"ts\":3},{\"ph\":\"E\",\"ts\":9}]",
@@ -369,12 +369,12 @@ static const struct pair pairs[] = {
 	{"old instants", "[{\"ph\":\"I\",\"name\":\"a\",\"ts\":1},{\"ph\":\"I\",\"name\":\"a\",\"ts\":2}]",
 	 "[{\"ph\":\"I\",\"name\":\"a\",\"ts\":1}," BINS(9000000, 0, "") "]", REDUCER_M4, "2 instants in one bin"},
 	{"steps by args", "[" SPAN(1, "a", 0, 9, "{}") SPAN(1, "s", 1, 2, "{\"step_num\":4}") SPAN(1, "s", 4, 2, "{\"x\":1}") "]",
-	 "[" SPAN(1, "a", 0, 9, "{}") SPAN(1, "s", 4, 2, "{\"x\":1}") MERGED(1, "s", 1, 2, 1, 2, 2, "s") BINS(9000000, 0, "") "]",
+	 "[" SPAN(1, "a", 0, 9, "{}") SPAN(1, "s", 4, 2, "{\"x\":1}") MERGED(1, "s", 1, 2, 1, 2000000, 2000000, "s") BINS(9000000, 0, "") "]",
 	 REDUCER_M2, "step mark \"s\" is missing"},
 	{"steps of optimizers",
 	 "[" SPAN(1, "a", 0, 9, "{}") SPAN(1, "Optimizer.step#Adam.step", 1, 2, "{}") SPAN(1, "s", 4, 2, "{}") "]",
 	 "[" SPAN(1, "a", 0, 9, "{}") SPAN(1, "s", 4, 2, "{}")
-	 MERGED(1, "Optimizer.step#Adam.step", 1, 2, 1, 2, 2, "Optimizer.step#Adam.step") BINS(9000000, 0, "") "]",
+	 MERGED(1, "Optimizer.step#Adam.step", 1, 2, 1, 2000000, 2000000, "Optimizer.step#Adam.step") BINS(9000000, 0, "") "]",
 	 REDUCER_M2, "step mark \"Optimizer.step#Adam.step\" is missing"},
 	{"marks of driverec",
 	 "[{\"ph\":\"i\",\"cat\":\"driverec.mark\",\"name\":\"a\",\"ts\":1},{\"ph\":\"i\",\"cat\":\"driverec.mark\",\"name\":\"a\",\"ts\":2}]",

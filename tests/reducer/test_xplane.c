@@ -439,11 +439,11 @@ START_TEST(merged_events_say_so_first)
 	pb_nest(&line, 4, &one);
 	end_line();
 	pb_metadata(&plane, 4, 1, "merged", NULL);
-	pb_metadata(&plane, 5, 1, "driverec.longest_us", NULL);
+	pb_metadata(&plane, 5, 1, "driverec.longest_ps", NULL);
 	pb_metadata(&plane, 5, 2, "driverec.events", NULL);
 	end_plane();
 	expect("span 1/1 0.000+1.000 merged [driverec.merged] "
-	       "{\"driverec.events\":12,\"driverec.longest_us\":1}\n");
+	       "{\"driverec.events\":12,\"driverec.longest_ps\":1}\n");
 }
 END_TEST
 

@@ -17,9 +17,10 @@
  * driverec.merged whose args begin with `{"driverec.events":N`:
  *
  *	driverec.events      how many events it stands for (those that begin in its bin)
- *	driverec.sum_us      their summed duration, decimal µs        (spans only)
- *	driverec.longest_us  their longest duration                   (spans only)
- *	driverec.longest     the name of that longest one             (spans only)
+ *	driverec.sum_ps      their summed duration in picoseconds     (spans only)
+ *	driverec.longest_ps  their longest duration                   (spans only)
+ *	driverec.longest     the name of that longest one (spans only; left out where a trace has more names than
+ *	                     are remembered, about half a million)
  *
  * Its name is the common name of all of them, or "merged". Its length is the time that they were busy within
  * its bins; its place in the bin is not theirs.
