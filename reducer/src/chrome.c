@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "chrome_event.h"
-#include "chrome_fast.h"
+#include "chrome_inside.h"
 #include "decimal.h"
 #include "text.h"
 
@@ -51,6 +51,7 @@ struct reducer_chrome {
 	enum state state;
 	enum state events_state; /* STATE_EVENTS or STATE_LINES, while STATE_DAMAGED */
 	bool array_root, had_events, had_phase, had_elements, final, doubled_told, in_damage;
+	bool after_end;          /* bytes that are not read have come after the root */
 	int stop_value;          /* what the sink returned */
 	char before;             /* the last byte that is no space, while STATE_DAMAGED */
 	char *data;
@@ -216,13 +217,6 @@ static int read_event(struct reducer_chrome *r, const char *p)
 	return value ? value : 1;
 }
 
-static const char *skip_between(const char *p, const char *end)
-{
-	while (p < end && (*p == ' ' || *p == '\n' || *p == ',' || *p == '\r' || *p == '\t'))
-		p++;
-	return p;
-}
-
 /* Delivers events from *p on as long as they are written as others before were; *p is put where that ends.
  * 0, or what the sink returned. */
 static int read_alike(struct reducer_chrome *r, const char **p)
@@ -238,7 +232,7 @@ static int read_alike(struct reducer_chrome *r, const char **p)
 		r->report->events++;
 		r->had_elements = r->had_phase = true;
 		r->in_damage = false;
-		*p = at = skip_between(at, end);
+		*p = at = chrome_skip_between(at, end);
 		int value = r->sink.event ? r->sink.event(r->sink.context, &event) : 0;
 		if (value)
 			return sink_said(r, value);
@@ -248,7 +242,7 @@ static int read_alike(struct reducer_chrome *r, const char **p)
 
 static int step_events(struct reducer_chrome *r)
 {
-	const char *end = r->data + r->bytes, *p = skip_between(r->data + r->at, end);
+	const char *end = r->data + r->bytes, *p = chrome_skip_between(r->data + r->at, end);
 	if (r->retry_bytes == 0) {
 		int value = read_alike(r, &p);
 		if (value)
@@ -638,15 +632,15 @@ static int step_start(struct reducer_chrome *r)
 static int step_done(struct reducer_chrome *r)
 {
 	const char *p = r->data + r->at, *end = r->data + r->bytes;
-	const char *next = json_skip_space(p, end);
-	while (next < end && *next == 0)
+	const char *next = r->after_end ? p : json_skip_space(p, end);
+	while (next < end && *next == 0 && !r->after_end)
 		next = json_skip_space(next + 1, end);
 	if (next < end) {
 		if (!r->in_damage) {
 			r->report->damaged++;
 			note(r->report, offset_of(r, next), "bytes after the end of the trace are not read");
 		}
-		r->in_damage = true;
+		r->in_damage = r->after_end = true;
 		r->report->skipped_bytes += (uint64_t)(end - next);
 	}
 	use_up_to(r, end);
@@ -683,6 +677,29 @@ static int run(struct reducer_chrome *r)
 		result = step(r);
 	while (result == 1);
 	return r->stop_value ? r->stop_value : result;
+}
+
+bool chrome_reader_between_events(const struct reducer_chrome *r)
+{
+	return r->at == r->bytes && (r->state == STATE_EVENTS || r->state == STATE_LINES);
+}
+
+int chrome_reader_take(struct reducer_chrome *r, const struct chrome_batch *batch, size_t bytes)
+{
+	r->report->text_bytes += bytes;
+	r->base += r->bytes + bytes;
+	r->at = r->bytes = 0;
+	if (batch->n == 0)
+		return 0;
+	r->had_elements = r->had_phase = true;
+	r->in_damage = false;
+	for (size_t i = 0; i < batch->n; i++) {
+		r->report->events++;
+		int value = r->sink.event ? r->sink.event(r->sink.context, &batch->event[i]) : 0;
+		if (value)
+			return value;
+	}
+	return 0;
 }
 
 /* Room for at least one more byte at the buffer's end. */
@@ -747,6 +764,42 @@ int reducer_chrome_feed(struct reducer_chrome *r, const void *bytes, size_t coun
 	return 0;
 }
 
+/* Keeps in the reader's own buffer, which is empty, what is not used up yet. */
+static int keep_rest(struct reducer_chrome *r, const char *rest, size_t bytes)
+{
+	size_t room = r->room ? r->room : ROOM_MIN;
+	while (room < bytes)
+		room *= 2;
+	char *data = room == r->room ? r->data : realloc(r->data, room);
+	if (!data)
+		return -ENOMEM;
+	r->data = data;
+	r->room = room;
+	memcpy(data, rest, bytes);
+	r->bytes = bytes;
+	return 0;
+}
+
+int chrome_reader_feed_block(struct reducer_chrome *r, char *text, size_t bytes)
+{
+	if (r->at != r->bytes)
+		return reducer_chrome_feed(r, text, bytes);
+	char *own = r->data;
+	size_t room = r->room;
+	r->report->text_bytes += bytes;
+	r->base += r->bytes;
+	r->data = text;
+	r->at = 0;
+	r->bytes = r->room = bytes;
+	int result = run(r);
+	size_t used = r->at;
+	r->data = own;
+	r->room = room;
+	r->base += used;
+	r->at = r->bytes = 0;
+	return result || used == bytes ? result : keep_rest(r, text + used, bytes - used);
+}
+
 static int judge(struct reducer_chrome *r)
 {
 	uint64_t end = r->report->text_bytes;
@@ -798,7 +851,7 @@ void reducer_chrome_free(struct reducer_chrome *r)
 }
 
 /* Unpacks straight into the reader's buffer. */
-static int read_all(struct reducer_chrome *r, struct reducer_input *input)
+static int read_alone(struct reducer_chrome *r, struct reducer_input *input)
 {
 	for (;;) {
 		int result = make_room(r);
@@ -808,13 +861,20 @@ static int read_all(struct reducer_chrome *r, struct reducer_input *input)
 		if (got < 0)
 			return (int)got;
 		if (got == 0)
-			break;
+			return 0;
 		r->bytes += (size_t)got;
 		r->report->text_bytes += (uint64_t)got;
 		result = run(r);
 		if (result)
 			return result;
 	}
+}
+
+static int read_all(struct reducer_chrome *r, struct reducer_input *input, unsigned threads)
+{
+	int result = threads > 1 ? chrome_blocks_read(r, input, threads) : read_alone(r, input);
+	if (result)
+		return result;
 	const struct reducer_problem *cut = reducer_input_problem(input);
 	if (cut) {
 		r->report->damaged++;
@@ -830,7 +890,7 @@ int reducer_chrome_read(struct reducer_input *input, const struct reducer_sink *
 	int result = reducer_chrome_new(sink, options, report, &r);
 	if (result < 0)
 		return result;
-	result = read_all(r, input);
+	result = read_all(r, input, options ? options->threads : 1);
 	reducer_chrome_free(r);
 	return result;
 }

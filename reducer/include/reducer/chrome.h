@@ -16,6 +16,7 @@
  *
  * Memory: one buffer that grows with the largest single event or top-level member, up to the limits below.
  * A larger member is reported and left out, a larger event is skipped as damaged.
+ * Several threads take 4 MB more.
  */
 #ifndef REDUCER_CHROME_H
 #define REDUCER_CHROME_H
@@ -33,6 +34,10 @@ enum { REDUCER_EVENT_BYTES_MAX = 16 << 20, REDUCER_MEMBER_BYTES_MAX = 64 << 20 }
 struct reducer_chrome_options {
 	size_t event_bytes_max;
 	size_t member_bytes_max;
+	/* reducer_chrome_read() only: how many may unpack and parse, the calling one among them, which alone calls
+	 * the sink; 0 or 1: it does all. The result is the same. Files are read in pieces of 128 KiB then, so a live
+	 * feed is better read by one. */
+	unsigned threads;
 };
 
 /*
