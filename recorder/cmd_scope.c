@@ -28,16 +28,21 @@ struct scope_options {
 };
 
 static const struct option_row scope_rows[] = {
-	OPTION_ROW_FLAG(0, "once", struct scope_options, once, "print one frame as text; also where stdout is no terminal"),
-	OPTION_ROW(0, "size", "WxH", OPTION_TEXT, struct scope_options, size, "of that frame (default: the terminal's, else 80x24)"),
-	OPTION_ROW_FLAG(0, "ascii", struct scope_options, ascii, "draw with ASCII alone, as in a locale that is not UTF-8"),
-	OPTION_ROW_BOUND(0, "span", "TIME", OPTION_DURATION, struct scope_options, span_ns, 1, INT64_C(100) * 86400 * 1000000000,
-			 "show at least that much time (default: 1 min)"),
-	OPTION_ROW_BOUND(0, "back", "TIME", OPTION_DURATION, struct scope_options, back_ns, 0, INT64_C(100) * 86400 * 1000000000,
-			 "end that long before now"),
-	OPTION_ROW(0, "incident", "ID", OPTION_TEXT, struct scope_options, incident, "begin with this incident in the middle"),
+	OPTION_ROW_FLAG(0, "once", struct scope_options, once,
+			"print one frame as text; also where stdout is no terminal"),
+	OPTION_ROW(0, "size", "WxH", OPTION_TEXT, struct scope_options, size,
+		   "of that frame (default: the terminal's, else 80x24)"),
+	OPTION_ROW_FLAG(0, "ascii", struct scope_options, ascii,
+			"draw with ASCII alone, as in a locale that is not UTF-8"),
+	OPTION_ROW_BOUND(0, "span", "TIME", OPTION_DURATION, struct scope_options, span_ns, 1,
+			 INT64_C(100) * 86400 * 1000000000, "show at least that much time (default: 1 min)"),
+	OPTION_ROW_BOUND(0, "back", "TIME", OPTION_DURATION, struct scope_options, back_ns, 0,
+			 INT64_C(100) * 86400 * 1000000000, "end that long before now"),
+	OPTION_ROW(0, "incident", "ID", OPTION_TEXT, struct scope_options, incident,
+		   "begin with this incident in the middle"),
 	OPTION_ROW(0, "store", "DIR", OPTION_TEXT, struct scope_options, store, "the daemon's store"),
-	OPTION_ROW(0, "run-dir", "DIR", OPTION_TEXT, struct scope_options, run_dir, "the daemon's run directory"),
+	OPTION_ROW(0, "run-dir", "DIR", OPTION_TEXT, struct scope_options, run_dir,
+		   "the daemon's run directory"),
 	OPTION_ROW_FLAG('j', "json", struct scope_options, json, "print what one frame shows as numbers"),
 	OPTION_ROWS_END,
 };
@@ -56,13 +61,14 @@ struct scope {
 	bool ascii;
 };
 
-static int parse_size(const struct command_call *call, const char *text, unsigned *ret_width, unsigned *ret_height)
+static int parse_size(const struct command_call *call, const char *text, unsigned *ret_width,
+		      unsigned *ret_height)
 {
 	char *end;
 	unsigned long width = strtoul(text, &end, 10), height = *end == 'x' ? strtoul(end + 1, &end, 10) : 0;
 	if (*end || width < 1 || width > SCOPE_WIDTH_MAX || height < 1 || height > SCOPE_HEIGHT_MAX)
-		return command_misuse(call, "--size is \"%s\", which is no size like 100x30 (at most %dx%d)", text,
-				      SCOPE_WIDTH_MAX, SCOPE_HEIGHT_MAX);
+		return command_misuse(call, "--size is \"%s\", which is no size like 100x30 (at most %dx%d)",
+				      text, SCOPE_WIDTH_MAX, SCOPE_HEIGHT_MAX);
 	*ret_width = (unsigned)width;
 	*ret_height = (unsigned)height;
 	return COMMAND_DONE;
@@ -76,8 +82,8 @@ static int open_gather(struct scope *scope)
 	struct config *config = config_load_or_complain(call->config_path);
 	if (!config)
 		return COMMAND_FAILED;
-	int result = drec_run_dir(scope->options->run_dir ? scope->options->run_dir : config->run_dir, run_dir,
-				  sizeof(run_dir), &why);
+	int result = drec_run_dir(scope->options->run_dir ? scope->options->run_dir : config->run_dir,
+				  run_dir, sizeof(run_dir), &why);
 	config_free(config);
 	if (result < 0)
 		return command_failed(call, "%s: %s", why, strerror(-result));
@@ -87,7 +93,9 @@ static int open_gather(struct scope *scope)
 	int status = COMMAND_DONE;
 	result = scope_gather_new(run_dir, store, &scope->gather);
 	if (result == -ENOENT) {
-		command_failed(call, "%s: no daemon is running, and none has left anything there; start one with driverec run",
+		command_failed(call,
+			       "%s: no daemon is running, and none has left anything there; start one with "
+			       "driverec run",
 			       store);
 		status = COMMAND_NO_DAEMON;
 	} else if (result < 0) {
@@ -101,8 +109,8 @@ static void set_plan(struct scope *scope)
 {
 	const struct scope_model *model = scope->model;
 	bool gathered = model->width_ns > 0;
-	scope_layout_plan(scope->width, scope->height, gathered ? model->tracks : UINT_MAX, model->overlay.n_tracks,
-			  &scope->plan);
+	scope_layout_plan(scope->width, scope->height, gathered ? model->tracks : UINT_MAX,
+			  model->overlay.n_tracks, &scope->plan);
 }
 
 /* Gathers for what fits; how much fits may depend on what was gathered. -EAGAIN: what is shown stays. */
@@ -110,7 +118,8 @@ static int gather(struct scope *scope)
 {
 	for (int i = 0; i < 2; i++) {
 		const struct scope_room room = {.columns = scope->plan.columns,
-						.tracks = scope->options->json ? SCOPE_TRACKS_MAX : scope->plan.tracks,
+						.tracks = scope->options->json ? SCOPE_TRACKS_MAX
+									       : scope->plan.tracks,
 						.overlay_cells = scope->plan.overlay_cells};
 		struct scope_plan planned = scope->plan;
 		int result = scope_gather_fill(scope->gather, &scope->view, &room, scope->next);
@@ -139,8 +148,9 @@ static int gather_patiently(struct scope *scope)
 		scope_gather_poll(scope->gather, clock_mono_ns());
 		result = gather(scope);
 	}
-	return result < 0 ? command_failed(scope->call, "the macro view cannot be read: %s", strerror(-result))
-			  : COMMAND_DONE;
+	return result < 0
+		       ? command_failed(scope->call, "the macro view cannot be read: %s", strerror(-result))
+		       : COMMAND_DONE;
 }
 
 /* The window that the options ask for, on the model of a first look. */
@@ -157,8 +167,9 @@ static int set_view(struct scope *scope)
 		return status;
 	if (options->back_ns > 0) {
 		scope->view.follow = false;
-		scope->view.end_ns = scope->model->picture_ns > options->back_ns ? scope->model->picture_ns - options->back_ns
-										 : 1;
+		scope->view.end_ns = scope->model->picture_ns > options->back_ns
+					     ? scope->model->picture_ns - options->back_ns
+					     : 1;
 	}
 	if (!options->incident)
 		return options->back_ns > 0 ? gather_patiently(scope) : COMMAND_DONE;
@@ -298,9 +309,11 @@ const struct command command_scope = {
 	.name = "scope",
 	.summary = "the live picture in the terminal",
 	.operands = "",
-	.details = "Step time under its limits, busy share a track, incidents on the time axis, and the last bad step beneath "
+	.details = "Step time under its limits, busy share a track, incidents on the time axis, and the last "
+		   "bad step beneath "
 		   "the last good one. Works over ssh; q quits, ? shows the other keys.\n"
-		   "Without a daemon it draws what the last one left, and says that nothing is live; where there is neither "
+		   "Without a daemon it draws what the last one left, and says that nothing is live; where "
+		   "there is neither "
 		   "the exit status is 4.",
 	.examples = "driverec scope\ndriverec scope --once --size 120x40\ndriverec scope --span 1d --json",
 	.options = scope_rows,

@@ -61,15 +61,16 @@ static int ask_daemon(struct scope_gather *gather, int64_t mono_ns)
 	if (mono_ns < gather->next_ask_mono_ns)
 		return 0;
 	gather->next_ask_mono_ns = mono_ns + RETRY_NS;
-	int result = gather->client ? 0 : http_client_open(gather->run_dir, gather->store_path, &gather->client);
+	int result =
+		gather->client ? 0 : http_client_open(gather->run_dir, gather->store_path, &gather->client);
 	if (result == 0) {
 		http_client_wait_at_most(gather->client, ANSWER_MS);
 		result = http_client_ask(gather->client, "/api/v1/steps", NULL, &status, &answer);
 	}
 	if (result < 0) {
 		drop_daemon(gather, result == -ENOENT || result == -ECONNREFUSED ? "no daemon is running"
-				    : result == -ETIMEDOUT			 ? "the daemon does not answer"
-										 : strerror(-result));
+				    : result == -ETIMEDOUT ? "the daemon does not answer"
+							   : strerror(-result));
 		return was_live;
 	}
 	if (status != 200) {
@@ -147,7 +148,8 @@ static int look_at_store(struct scope_gather *gather, int64_t mono_ns)
 		return 0;
 	if (fstat(incidents_store_folder_fd(gather->store), &st) < 0)
 		return 0;
-	bool same = st.st_mtim.tv_sec == gather->listed.tv_sec && st.st_mtim.tv_nsec == gather->listed.tv_nsec;
+	bool same =
+		st.st_mtim.tv_sec == gather->listed.tv_sec && st.st_mtim.tv_nsec == gather->listed.tv_nsec;
 	if (same && mono_ns < gather->next_list_mono_ns)
 		return 0;
 	gather->next_list_mono_ns = mono_ns + RELIST_NS;
@@ -201,7 +203,8 @@ void scope_gather_tiers(const struct scope_gather *gather, struct reducer_tiers_
 	*ret_options = stats.options;
 }
 
-static void fill_incidents(const struct scope_gather *gather, const struct scope_view *view, struct scope_model *model)
+static void fill_incidents(const struct scope_gather *gather, const struct scope_view *view,
+			   struct scope_model *model)
 {
 	size_t first = gather->n_entries > SCOPE_INCIDENTS_MAX ? gather->n_entries - SCOPE_INCIDENTS_MAX : 0;
 	for (size_t i = first; i < gather->n_entries; i++) {
@@ -241,7 +244,8 @@ static void fill_overlay(struct scope_gather *gather, unsigned cells, struct sco
 	if (strcmp(id, gather->overlay_id) != 0) {
 		scope_overlay_free(gather->overlay);
 		gather->overlay = NULL;
-		gather->overlay_error = entry ? scope_overlay_load(gather->store, entry, &gather->overlay) : 0;
+		gather->overlay_error =
+			entry ? scope_overlay_load(gather->store, entry, &gather->overlay) : 0;
 		snprintf(gather->overlay_id, sizeof(gather->overlay_id), "%s", id);
 	}
 	scope_overlay_fill(gather->overlay, cells, &model->overlay);
@@ -251,8 +255,8 @@ static void fill_overlay(struct scope_gather *gather, unsigned cells, struct sco
 			 strerror(-gather->overlay_error));
 }
 
-static int fill_picture(struct scope_gather *gather, const struct scope_view *view, const struct scope_room *room,
-			struct scope_model *model)
+static int fill_picture(struct scope_gather *gather, const struct scope_view *view,
+			const struct scope_room *room, struct scope_model *model)
 {
 	struct reducer_tiers_stats stats;
 	if (!gather->tiers) {
@@ -284,8 +288,8 @@ static int try_fill(struct scope_gather *gather, const struct scope_view *view, 
 	return fill_picture(gather, view, room, model);
 }
 
-int scope_gather_fill(struct scope_gather *gather, const struct scope_view *view, const struct scope_room *room,
-		      struct scope_model *ret_model)
+int scope_gather_fill(struct scope_gather *gather, const struct scope_view *view,
+		      const struct scope_room *room, struct scope_model *ret_model)
 {
 	int result = -EAGAIN;
 	for (int i = 0; i < TRIES && result == -EAGAIN; i++) {

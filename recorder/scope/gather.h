@@ -37,14 +37,15 @@ struct scope_room {
 };
 
 /*
- * Fills all of *ret_model. -EAGAIN: the file changed faster than it could be read, *ret_model is of no use; try
- * again later.
+ * Fills all of *ret_model. -EAGAIN: the file changed faster than it could be read, *ret_model is of no use;
+ * try again later.
  */
-int scope_gather_fill(struct scope_gather *gather, const struct scope_view *view, const struct scope_room *room,
-		      struct scope_model *ret_model);
+int scope_gather_fill(struct scope_gather *gather, const struct scope_view *view,
+		      const struct scope_room *room, struct scope_model *ret_model);
 
 /* gather_bins.c: the part that comes out of the tiers; the window is set. May return -EAGAIN. */
-int scope_gather_bins(struct reducer_tiers *tiers, unsigned first_track, unsigned tracks, struct scope_model *model);
+int scope_gather_bins(struct reducer_tiers *tiers, unsigned first_track, unsigned tracks,
+		      struct scope_model *model);
 
 /* gather_live.c: what GET /api/v1/steps said. */
 void scope_gather_live(const cJSON *answer, struct scope_model *model);

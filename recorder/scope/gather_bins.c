@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bins of the macro view as columns. All rings together make the step times: the slowest rank is what a job waits for.
- * The share of a track is that of its spans inside of steps: a step is no work by itself.
+ * Bins of the macro view as columns. All rings together make the step times: the slowest rank is what a job
+ * waits for. The share of a track is that of its spans inside of steps: a step is no work by itself.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -182,7 +182,8 @@ static int64_t known_part(const struct bins *bins, unsigned column)
 }
 
 /* Before its first event a track was not there, which is not the same as idle. */
-static void set_shares(const struct bins *bins, const int64_t *busy_ns, int64_t first_ns, struct scope_track *track)
+static void set_shares(const struct bins *bins, const int64_t *busy_ns, int64_t first_ns,
+		       struct scope_track *track)
 {
 	const struct scope_model *model = bins->model;
 	int64_t sum_ns = 0, all_ns = 0;
@@ -253,12 +254,14 @@ static int fill_tracks(struct bins *bins, unsigned first, unsigned tracks)
 }
 
 /* A step of that length was running all through [from, to). */
-static void paint_step(struct scope_model *model, int64_t from_ns, int64_t to_ns, int64_t length_ns, bool open)
+static void paint_step(struct scope_model *model, int64_t from_ns, int64_t to_ns, int64_t length_ns,
+		       bool open)
 {
 	int64_t end = window_end_ns(model);
 	from_ns = from_ns > model->from_ns ? from_ns : model->from_ns;
 	to_ns = to_ns < end ? to_ns : end;
-	for (int64_t at = from_ns - (from_ns - model->from_ns) % model->width_ns; at < to_ns; at += model->width_ns) {
+	for (int64_t at = from_ns - (from_ns - model->from_ns) % model->width_ns; at < to_ns;
+	     at += model->width_ns) {
 		struct scope_step_column *column = &model->steps[(at - model->from_ns) / model->width_ns];
 		if (length_ns <= column->longest_ns)
 			continue;
@@ -267,14 +270,16 @@ static void paint_step(struct scope_model *model, int64_t from_ns, int64_t to_ns
 	}
 }
 
-static void paint_bin(struct scope_model *model, int64_t begin_ns, int64_t width_ns, const struct reducer_bin *bin)
+static void paint_bin(struct scope_model *model, int64_t begin_ns, int64_t width_ns,
+		      const struct reducer_bin *bin)
 {
 	if (bin->count == 0 || !(bin->max > 0) || bin->max > 9e18 || !(bin->last > 0) || bin->last > 9e18)
 		return;
 	int64_t end_ns = bin->last_ns, length_ns = (int64_t)bin->max;
 	if (end_ns < begin_ns || end_ns >= begin_ns + width_ns)
 		end_ns = begin_ns + width_ns - 1;
-	/* The bin's last one ended at end_ns; the longest, if it is another, about as many usual ones before. */
+	/* The bin's last one ended at end_ns; the longest, if it is another, about as many usual ones before.
+	 */
 	if (bin->last < bin->max) {
 		double others_ns = bin->last * (double)(bin->count - 1);
 		end_ns = others_ns < (double)(end_ns - begin_ns) ? end_ns - (int64_t)others_ns : begin_ns;
@@ -300,12 +305,13 @@ static int fill_lengths(struct bins *bins, const struct step_row *step)
 {
 	struct scope_model *model = bins->model;
 	int64_t end = window_end_ns(model), coarse = coarser_ns(bins);
-	int result = reducer_tiers_read(bins->tiers, step->number, model->from_ns, model->width_ns, 2 * model->columns,
-					bins->bin);
+	int result = reducer_tiers_read(bins->tiers, step->number, model->from_ns, model->width_ns,
+					2 * model->columns, bins->bin);
 	if (result < 0)
 		return result;
 	for (unsigned i = 0; i < 2 * model->columns; i++)
-		paint_bin(model, model->from_ns + (int64_t)i * model->width_ns, model->width_ns, &bins->bin[i]);
+		paint_bin(model, model->from_ns + (int64_t)i * model->width_ns, model->width_ns,
+			  &bins->bin[i]);
 	int64_t from = (end / coarse + 1) * coarse;
 	result = reducer_tiers_read(bins->tiers, step->number, from, coarse, model->columns, bins->bin);
 	for (unsigned i = 0; result >= 0 && i < model->columns; i++) {
@@ -320,8 +326,8 @@ static int fill_lengths(struct bins *bins, const struct step_row *step)
 static int fill_limits(struct bins *bins, const struct step_row *step)
 {
 	struct scope_model *model = bins->model;
-	int result = reducer_tiers_read(bins->tiers, step->number, model->from_ns, model->width_ns, model->columns,
-					bins->bin);
+	int result = reducer_tiers_read(bins->tiers, step->number, model->from_ns, model->width_ns,
+					model->columns, bins->bin);
 	for (unsigned i = 0; result >= 0 && i < model->columns; i++)
 		if (bins->bin[i].count > 0 && bins->bin[i].last > (double)model->steps[i].warn_ns &&
 		    bins->bin[i].last < 9e18)
@@ -358,7 +364,8 @@ static int fill_steps(struct bins *bins)
 	}
 	spread_limits(model);
 	if (model->live && model->open.there && model->open.for_ns > model->median_ns)
-		paint_step(model, model->now_ns - model->open.for_ns, model->now_ns, model->open.for_ns, true);
+		paint_step(model, model->now_ns - model->open.for_ns, model->now_ns, model->open.for_ns,
+			   true);
 	return 0;
 }
 
@@ -375,7 +382,8 @@ static int64_t known_from(const struct reducer_tiers_stats *stats, int64_t width
 	return 0;
 }
 
-int scope_gather_bins(struct reducer_tiers *tiers, unsigned first_track, unsigned tracks, struct scope_model *model)
+int scope_gather_bins(struct reducer_tiers *tiers, unsigned first_track, unsigned tracks,
+		      struct scope_model *model)
 {
 	struct reducer_tiers_stats stats;
 	struct bins *bins = calloc(1, sizeof(*bins));

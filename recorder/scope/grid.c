@@ -10,18 +10,19 @@ struct code_range {
 };
 
 /*
- * Not wcwidth(): it answers by the locale, and people come by ssh to hosts that lack theirs. The blocks that take two
- * columns in every terminal, and the marks that take none.
+ * Not wcwidth(): it answers by the locale, and people come by ssh to hosts that lack theirs. The blocks that
+ * take two columns in every terminal, and the marks that take none.
  */
 static const struct code_range wide[] = {
-	{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},   {0xa960, 0xa97f},   {0xac00, 0xd7a3},
-	{0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6},   {0x1f300, 0x1f64f},
+	{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},   {0xa960, 0xa97f}, {0xac00, 0xd7a3},
+	{0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6}, {0x1f300, 0x1f64f},
 	{0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
 };
 static const struct code_range none[] = {
-	{0x0300, 0x036f}, {0x0483, 0x0489}, {0x0591, 0x05bd}, {0x0610, 0x061a}, {0x064b, 0x065f},   {0x0e31, 0x0e31},
-	{0x0e34, 0x0e3a}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200d}, {0x2060, 0x2064},   {0x20d0, 0x20ff},
-	{0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff}, {0xad, 0xad},     {0xe0000, 0xe0fff},
+	{0x0300, 0x036f}, {0x0483, 0x0489},   {0x0591, 0x05bd}, {0x0610, 0x061a}, {0x064b, 0x065f},
+	{0x0e31, 0x0e31}, {0x0e34, 0x0e3a},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200d},
+	{0x2060, 0x2064}, {0x20d0, 0x20ff},   {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff},
+	{0xad, 0xad},     {0xe0000, 0xe0fff},
 };
 
 static bool is_in(const struct code_range *ranges, size_t count, uint32_t code)
@@ -66,8 +67,8 @@ void scope_grid_clear(struct scope_grid *grid, unsigned width, unsigned height, 
 			grid->cell[row][column] = (struct scope_cell){.code = ' ', .style = SCOPE_PLAIN};
 }
 
-void scope_grid_glyph(struct scope_grid *grid, unsigned row, unsigned column, enum scope_style style, uint32_t code,
-		      char ascii)
+void scope_grid_glyph(struct scope_grid *grid, unsigned row, unsigned column, enum scope_style style,
+		      uint32_t code, char ascii)
 {
 	if (row < grid->height && column < grid->width)
 		grid->cell[row][column] = (struct scope_cell){
@@ -75,7 +76,8 @@ void scope_grid_glyph(struct scope_grid *grid, unsigned row, unsigned column, en
 }
 
 /* What stands for a character in this grid. */
-static size_t next_character(const struct scope_grid *grid, const char *text, uint32_t *ret_code, unsigned *ret_columns)
+static size_t next_character(const struct scope_grid *grid, const char *text, uint32_t *ret_code,
+			     unsigned *ret_columns)
 {
 	size_t length = scope_character(text, ret_code, ret_columns);
 	if (grid->ascii && *ret_code >= 0x80 && *ret_columns > 0) {
@@ -146,11 +148,13 @@ static size_t put_style(char *out, unsigned style)
 	return bytes;
 }
 
-size_t scope_grid_line(const struct scope_grid *grid, unsigned row, bool color, char ret_line[SCOPE_LINE_BYTES_MAX])
+size_t scope_grid_line(const struct scope_grid *grid, unsigned row, bool color,
+		       char ret_line[SCOPE_LINE_BYTES_MAX])
 {
 	unsigned end = grid->width, style = SCOPE_PLAIN;
 	size_t used = 0;
-	while (end > 0 && grid->cell[row][end - 1].code == ' ' && grid->cell[row][end - 1].style != SCOPE_SELECTED)
+	while (end > 0 && grid->cell[row][end - 1].code == ' ' &&
+	       grid->cell[row][end - 1].style != SCOPE_SELECTED)
 		end--;
 	for (unsigned column = 0; column < end; column++) {
 		const struct scope_cell *cell = &grid->cell[row][column];

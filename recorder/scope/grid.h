@@ -2,8 +2,9 @@
 /*
  * scope/grid.h: a screen as a grid of cells, and how a line of it is written.
  *
- * A cell is one display column: wide characters take two, characters of no width are left out. Names go through
- * scope_grid_text(), which lets nothing through that moves a cursor or turns the direction of writing.
+ * A cell is one display column: wide characters take two, characters of no width are left out. Names go
+ * through scope_grid_text(), which lets nothing through that moves a cursor or turns the direction of
+ * writing.
  */
 #ifndef RECORDER_SCOPE_GRID_H
 #define RECORDER_SCOPE_GRID_H
@@ -46,8 +47,8 @@ struct scope_grid {
 void scope_grid_clear(struct scope_grid *grid, unsigned width, unsigned height, bool ascii);
 
 /* Outside of the grid nothing is drawn. `ascii` is drawn where the grid is of ASCII alone. */
-void scope_grid_glyph(struct scope_grid *grid, unsigned row, unsigned column, enum scope_style style, uint32_t code,
-		      char ascii);
+void scope_grid_glyph(struct scope_grid *grid, unsigned row, unsigned column, enum scope_style style,
+		      uint32_t code, char ascii);
 
 /* Text in at most `columns` columns; one that is cut ends with a mark. Returns the columns it took. */
 unsigned scope_grid_text(struct scope_grid *grid, unsigned row, unsigned column, unsigned columns,
@@ -55,10 +56,13 @@ unsigned scope_grid_text(struct scope_grid *grid, unsigned row, unsigned column,
 /* Display columns of a text. */
 unsigned scope_grid_columns(const struct scope_grid *grid, const char *text);
 
-/* A row as bytes, without what is blank at its end and without a newline. Returns their number; ends with a 0. */
-size_t scope_grid_line(const struct scope_grid *grid, unsigned row, bool color, char ret_line[SCOPE_LINE_BYTES_MAX]);
+/* A row as bytes, without what is blank at its end and without a newline. Returns their number; ends with a
+ * 0. */
+size_t scope_grid_line(const struct scope_grid *grid, unsigned row, bool color,
+		       char ret_line[SCOPE_LINE_BYTES_MAX]);
 
-/* The character at `text`, which ends with a 0: how many bytes and columns it takes. '?' for what cannot be shown. */
+/* The character at `text`, which ends with a 0: how many bytes and columns it takes. '?' for what cannot be
+ * shown. */
 size_t scope_character(const char *text, uint32_t *ret_code, unsigned *ret_columns);
 
 #endif

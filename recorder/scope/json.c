@@ -6,7 +6,8 @@
 
 static void add_share(cJSON *list, uint16_t permille)
 {
-	cJSON_AddItemToArray(list, permille == SCOPE_UNKNOWN ? cJSON_CreateNull() : cJSON_CreateNumber(permille / 1000.0));
+	cJSON_AddItemToArray(list, permille == SCOPE_UNKNOWN ? cJSON_CreateNull()
+							     : cJSON_CreateNumber(permille / 1000.0));
 }
 
 static void add_steps(const struct scope_model *model, cJSON *root)
@@ -16,14 +17,15 @@ static void add_steps(const struct scope_model *model, cJSON *root)
 	output_json_ns(steps, "median_ns", model->median_ns);
 	output_json_ns(steps, "warn_ns", model->warn_ns);
 	output_json_ns(steps, "critical_ns", model->critical_ns);
-	cJSON *longest = cJSON_AddArrayToObject(steps, "longest_ns"), *limits = cJSON_AddArrayToObject(steps, "limit_ns");
+	cJSON *longest = cJSON_AddArrayToObject(steps, "longest_ns"),
+	      *limits = cJSON_AddArrayToObject(steps, "limit_ns");
 	/* Durations are far below what a double holds exactly; moments are not, and are strings. */
 	for (unsigned i = 0; i < model->columns; i++) {
 		const struct scope_step_column *step = &model->steps[i];
 		cJSON_AddItemToArray(longest, step->longest_ns ? cJSON_CreateNumber((double)step->longest_ns)
 							       : cJSON_CreateNull());
-		cJSON_AddItemToArray(limits,
-				     step->warn_ns ? cJSON_CreateNumber((double)step->warn_ns) : cJSON_CreateNull());
+		cJSON_AddItemToArray(limits, step->warn_ns ? cJSON_CreateNumber((double)step->warn_ns)
+							   : cJSON_CreateNull());
 	}
 	if (!model->open.there)
 		return;

@@ -17,7 +17,8 @@ void scope_layout_plan(unsigned width, unsigned height, unsigned tracks, unsigne
 				  .height = height < SCOPE_HEIGHT_MAX ? height : SCOPE_HEIGHT_MAX};
 	plan.too_small = plan.width < SCOPE_WIDTH_MIN || plan.height < SCOPE_HEIGHT_MIN;
 	plan.gutter = plan.width >= 100 ? 22 : plan.width >= 60 ? 16 : 10;
-	plan.columns = plan.width > plan.gutter + SHARE_COLUMNS ? plan.width - plan.gutter - SHARE_COLUMNS : 1;
+	plan.columns =
+		plan.width > plan.gutter + SHARE_COLUMNS ? plan.width - plan.gutter - SHARE_COLUMNS : 1;
 	plan.overlay_cells = plan.width >= 80 ? plan.columns - 20 : plan.columns - (plan.columns > 5 ? 5 : 0);
 	/* Header and footer; the title of the waveform, the axis and its times. */
 	unsigned rest = plan.height > 5 ? plan.height - 5 : 0;
@@ -40,14 +41,16 @@ void scope_layout_plan(unsigned width, unsigned height, unsigned tracks, unsigne
 }
 
 /* Puts a text so that it ends before `end`. */
-static void text_right(struct scope_grid *grid, unsigned row, unsigned end, enum scope_style style, const char *text)
+static void text_right(struct scope_grid *grid, unsigned row, unsigned end, enum scope_style style,
+		       const char *text)
 {
 	unsigned columns = scope_grid_columns(grid, text);
 	if (columns <= end)
 		scope_grid_text(grid, row, end - columns, columns, style, text);
 }
 
-static void draw_header(const struct scope_model *model, const struct scope_view *view, struct scope_grid *grid)
+static void draw_header(const struct scope_model *model, const struct scope_view *view,
+			struct scope_grid *grid)
 {
 	char text[LINE_MAX_BYTES], step[OUTPUT_TEXT_MAX], length[OUTPUT_TEXT_MAX], state[SCOPE_TEXT_MAX + 16];
 	size_t used = (size_t)snprintf(text, sizeof(text), grid->width < 80 ? "scope" : "driverec scope");
@@ -60,8 +63,11 @@ static void draw_header(const struct scope_model *model, const struct scope_view
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "  %s/step",
 					 output_duration(length, model->median_ns));
 	if (model->live)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "  %u/%u alive", model->alive, model->rings);
-	snprintf(text + used, sizeof(text) - used, "  incidents %u", model->n_incidents);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "  %u/%u alive", model->alive,
+					 model->rings);
+	used += (size_t)snprintf(text + used, sizeof(text) - used, "  incidents %u", model->n_incidents);
+	if (model->incidents_open > 0)
+		snprintf(text + used, sizeof(text) - used, " (%u being recorded)", model->incidents_open);
 	if (view->paused)
 		snprintf(state, sizeof(state), "paused");
 	else if (model->live)
@@ -71,8 +77,8 @@ static void draw_header(const struct scope_model *model, const struct scope_view
 	unsigned takes = scope_grid_columns(grid, state);
 	takes = takes < grid->width / 2 ? takes : grid->width / 2;
 	scope_grid_text(grid, 0, 0, grid->width - takes - 1, SCOPE_BOLD, text);
-	scope_grid_text(grid, 0, grid->width - takes, takes, model->live && !view->paused ? SCOPE_GOOD : SCOPE_WARN,
-			state);
+	scope_grid_text(grid, 0, grid->width - takes, takes,
+			model->live && !view->paused ? SCOPE_GOOD : SCOPE_WARN, state);
 }
 
 static void draw_wave_title(const struct scope_model *model, unsigned row, struct scope_grid *grid)
@@ -80,8 +86,8 @@ static void draw_wave_title(const struct scope_model *model, unsigned row, struc
 	char text[LINE_MAX_BYTES], a[OUTPUT_TEXT_MAX], b[OUTPUT_TEXT_MAX], c[OUTPUT_TEXT_MAX];
 	const struct scope_open_step *open = &model->open;
 	if (open->there && open->deadline_ns > 0 && open->for_ns > open->deadline_ns) {
-		int used = snprintf(text, sizeof(text), "step %s has been open for %s", output_signed(a, open->number),
-				    output_duration(b, open->for_ns));
+		int used = snprintf(text, sizeof(text), "step %s has been open for %s",
+				    output_signed(a, open->number), output_duration(b, open->for_ns));
 		if (open->inside[0])
 			snprintf(text + used, sizeof(text) - (size_t)used, ", inside \"%s\"", open->inside);
 		scope_grid_text(grid, row, 0, grid->width, SCOPE_CRITICAL, text);
@@ -99,7 +105,8 @@ static void draw_wave_title(const struct scope_model *model, unsigned row, struc
 			 output_duration(a, model->median_ns), output_duration(b, model->warn_ns),
 			 output_duration(c, model->critical_ns));
 	else
-		snprintf(text, sizeof(text), "step time%s", model->live ? "  limits are not learned yet" : "");
+		snprintf(text, sizeof(text), "step time%s",
+			 model->live ? "  limits are not learned yet" : "");
 	scope_grid_text(grid, row, 0, grid->width, SCOPE_PLAIN, text);
 }
 
@@ -129,8 +136,8 @@ static enum scope_style step_style(const struct scope_model *model, const struct
 	return model->critical_ns > 0 && step->longest_ns <= model->critical_ns ? SCOPE_WARN : SCOPE_CRITICAL;
 }
 
-static void draw_bar(struct scope_grid *grid, unsigned row, unsigned rows, unsigned column, enum scope_style style,
-		     unsigned height)
+static void draw_bar(struct scope_grid *grid, unsigned row, unsigned rows, unsigned column,
+		     enum scope_style style, unsigned height)
 {
 	bool beyond = height > rows * EIGHTHS;
 	for (unsigned i = 0; i < rows; i++) {
@@ -147,8 +154,8 @@ static void draw_bar(struct scope_grid *grid, unsigned row, unsigned rows, unsig
 }
 
 /* A limit where nothing else is. Its line is in the middle of a cell. */
-static void draw_limit(struct scope_grid *grid, unsigned row, unsigned rows, unsigned column, enum scope_style style,
-		       unsigned height)
+static void draw_limit(struct scope_grid *grid, unsigned row, unsigned rows, unsigned column,
+		       enum scope_style style, unsigned height)
 {
 	unsigned level = height / EIGHTHS;
 	if (level >= rows)
@@ -159,13 +166,15 @@ static void draw_limit(struct scope_grid *grid, unsigned row, unsigned rows, uns
 				 style == SCOPE_CRITICAL ? '=' : '-');
 }
 
-static void draw_scale(struct scope_grid *grid, const struct scope_plan *plan, unsigned row, int64_t top, int64_t warn)
+static void draw_scale(struct scope_grid *grid, const struct scope_plan *plan, unsigned row, int64_t top,
+		       int64_t warn)
 {
 	char text[OUTPUT_TEXT_MAX], line[OUTPUT_TEXT_MAX + 8];
 	text_right(grid, row, plan->gutter - 1, SCOPE_DIM, output_duration(text, top));
 	unsigned level = warn > 0 ? height_of(warn, top, plan->wave) / EIGHTHS : 0;
 	if (warn > 0 && level + 1 < plan->wave && level > 0) {
-		snprintf(line, sizeof(line), plan->gutter >= 16 ? "warn %s" : "%s", output_duration(text, warn));
+		snprintf(line, sizeof(line), plan->gutter >= 16 ? "warn %s" : "%s",
+			 output_duration(text, warn));
 		text_right(grid, row + plan->wave - 1 - level, plan->gutter - 1, SCOPE_WARN, line);
 	}
 }
@@ -183,7 +192,8 @@ static void draw_wave(const struct scope_model *model, const struct scope_plan *
 		if (!scope_model_past(model, i))
 			continue;
 		if (step->warn_ns > 0)
-			draw_limit(grid, row, plan->wave, column, SCOPE_WARN, height_of(step->warn_ns, top, plan->wave));
+			draw_limit(grid, row, plan->wave, column, SCOPE_WARN,
+				   height_of(step->warn_ns, top, plan->wave));
 		if (model->critical_ns > step->warn_ns && step->warn_ns > 0 && model->critical_ns < top)
 			draw_limit(grid, row, plan->wave, column, SCOPE_CRITICAL,
 				   height_of(model->critical_ns, top, plan->wave));
@@ -215,12 +225,13 @@ static unsigned draw_mark(const struct scope_model *model, const struct scope_pl
 	const struct scope_incident *incident = &model->incident[mark->shown];
 	char text[TRIGGERS_NAME_MAX + 64], more[16] = "";
 	enum scope_style style = mark->worst == TRIGGERS_CRITICAL ? SCOPE_CRITICAL
-				 : mark->worst			  ? SCOPE_WARN
+				 : mark->worst                    ? SCOPE_WARN
 								  : SCOPE_PLAIN;
 	scope_grid_glyph(grid, row, plan->gutter + mark->column, style, 0x25b2, '^');
 	if (mark->count > 1)
 		snprintf(more, sizeof(more), " +%u", mark->count - 1);
-	snprintf(text, sizeof(text), "%.*s %s%s", (int)incident->digits, incident->id, incident->trigger, more);
+	snprintf(text, sizeof(text), "%.*s %s%s", (int)incident->digits, incident->id, incident->trigger,
+		 more);
 	style = mark->shown == model->selected ? SCOPE_SELECTED : style;
 	unsigned needs = scope_grid_columns(grid, text), right = mark->free_to - mark->column - 1;
 	unsigned left = mark->column - mark->free_from;
@@ -231,10 +242,12 @@ static unsigned draw_mark(const struct scope_model *model, const struct scope_pl
 		return mark->column + 1;
 	}
 	return mark->column + 1 +
-	       (right > 5 ? scope_grid_text(grid, row, plan->gutter + mark->column + 1, right, style, text) : 0);
+	       (right > 5 ? scope_grid_text(grid, row, plan->gutter + mark->column + 1, right, style, text)
+			  : 0);
 }
 
-/* Incidents are in the order of time. Those of one column are one mark: the selected one's, else the last one's. */
+/* Incidents are in the order of time. Those of one column are one mark: the selected one's, else the last
+ * one's. */
 static void draw_axis(const struct scope_model *model, const struct scope_plan *plan, unsigned row,
 		      struct scope_grid *grid)
 {
@@ -244,12 +257,15 @@ static void draw_axis(const struct scope_model *model, const struct scope_plan *
 	unsigned free_from = 0;
 	for (unsigned i = 0; i < model->n_incidents;) {
 		struct mark mark = {.column = column_of(model, model->incident[i].t0_ns), .shown = i};
-		for (; i < model->n_incidents && column_of(model, model->incident[i].t0_ns) == mark.column; i++) {
+		for (; i < model->n_incidents && column_of(model, model->incident[i].t0_ns) == mark.column;
+		     i++) {
 			mark.shown = mark.shown == model->selected ? mark.shown : i;
-			mark.worst = model->incident[i].severity > mark.worst ? model->incident[i].severity : mark.worst;
+			mark.worst = model->incident[i].severity > mark.worst ? model->incident[i].severity
+									      : mark.worst;
 			mark.count++;
 		}
-		unsigned next = i < model->n_incidents ? column_of(model, model->incident[i].t0_ns) : model->columns;
+		unsigned next =
+			i < model->n_incidents ? column_of(model, model->incident[i].t0_ns) : model->columns;
 		mark.free_from = free_from;
 		mark.free_to = next < model->columns && next > mark.column + 1 ? next - 1 : next;
 		if (mark.free_to <= mark.column)
@@ -280,8 +296,9 @@ static void draw_times(const struct scope_model *model, const struct scope_plan 
 	bool days = end_ns - model->from_ns > INT64_C(86400000000000);
 	unsigned end = plan->gutter + plan->columns;
 	scope_grid_text(grid, row, 0, plan->gutter - 1, SCOPE_DIM, "UTC");
-	unsigned used = scope_grid_text(grid, row, plan->gutter, plan->columns, SCOPE_DIM,
-					time_text(full, model->from_ns, model->width_ns, plan->columns >= 60 || days));
+	unsigned used = scope_grid_text(
+		grid, row, plan->gutter, plan->columns, SCOPE_DIM,
+		time_text(full, model->from_ns, model->width_ns, plan->columns >= 60 || days));
 	const char *right = time_text(full, end_ns, model->width_ns, days);
 	unsigned takes = scope_grid_columns(grid, right);
 	if (used + takes + 1 > plan->columns)
@@ -290,21 +307,25 @@ static void draw_times(const struct scope_model *model, const struct scope_plan 
 	snprintf(middle, sizeof(middle), "one column is %s", output_duration(width, model->width_ns));
 	unsigned needs = scope_grid_columns(grid, middle), free_columns = plan->columns - used - takes;
 	if (needs + 4 <= free_columns)
-		scope_grid_text(grid, row, plan->gutter + used + (free_columns - needs) / 2, needs, SCOPE_DIM, middle);
+		scope_grid_text(grid, row, plan->gutter + used + (free_columns - needs) / 2, needs, SCOPE_DIM,
+				middle);
 }
 
 static void draw_sentence(const struct scope_model *model, unsigned row, struct scope_grid *grid)
 {
-	char text[LINE_MAX_BYTES + 128];
+	char text[LINE_MAX_BYTES + SCOPE_TEXT_MAX + 128];
 	if (model->n_incidents == 0) {
 		scope_grid_text(grid, row, 0, grid->width, SCOPE_DIM,
-				model->incidents_open ? "an incident is being recorded" : "no incident has been kept");
+				model->incidents_open ? "an incident is being recorded"
+						      : "no incident has been kept");
 		return;
 	}
 	const struct scope_incident *incident = &model->incident[model->selected];
-	snprintf(text, sizeof(text), "%.*s %s: %s%s", (int)incident->digits, incident->id,
+	const char *why = model->overlay.why;
+	snprintf(text, sizeof(text), "%.*s %s: %s%s%s%s%s", (int)incident->digits, incident->id,
 		 triggers_severity_name(incident->severity), incident->sentence,
-		 incident->ongoing ? " (ongoing)" : "");
+		 incident->ongoing ? " (ongoing)" : "", why[0] ? " (no steps to compare: " : "", why,
+		 why[0] ? ")" : "");
 	scope_grid_text(grid, row, 0, grid->width,
 			incident->severity == TRIGGERS_CRITICAL ? SCOPE_CRITICAL : SCOPE_WARN, text);
 }
@@ -331,7 +352,8 @@ static void draw_track(const struct scope_model *model, const struct scope_plan 
 	for (unsigned i = 0; i < model->columns && i < plan->columns; i++)
 		scope_layout_share(grid, row, plan->gutter + i, SCOPE_BUSY, track->busy[i]);
 	if (track->share != SCOPE_UNKNOWN)
-		snprintf(share, sizeof(share), "%s%u %%", track->coarsened ? "~" : "", (track->share + 5) / 10);
+		snprintf(share, sizeof(share), "%s%u %%", track->coarsened ? "~" : "",
+			 (track->share + 5) / 10);
 	text_right(grid, row, plan->width, SCOPE_PLAIN, share);
 }
 
@@ -344,7 +366,8 @@ static void draw_tracks(const struct scope_model *model, const struct scope_plan
 		draw_track(model, plan, row + i, &model->track[i], grid);
 }
 
-static void draw_footer(const struct scope_model *model, const struct scope_plan *plan, struct scope_grid *grid)
+static void draw_footer(const struct scope_model *model, const struct scope_plan *plan,
+			struct scope_grid *grid)
 {
 	char text[LINE_MAX_BYTES] = "";
 	unsigned row = plan->height - 1;
@@ -352,9 +375,11 @@ static void draw_footer(const struct scope_model *model, const struct scope_plan
 		snprintf(text, sizeof(text), "tracks %u-%u of %u", model->first_track + 1,
 			 model->first_track + model->n_tracks, model->tracks);
 	unsigned takes = scope_grid_columns(grid, text);
-	scope_grid_text(grid, row, 0, plan->width - takes, SCOPE_DIM,
-			plan->width >= 80 ? "q quit   h l time   j k tracks   + - zoom   space pause   tab incident   ? help"
-					  : "q quit  ? help");
+	scope_grid_text(
+		grid, row, 0, plan->width - takes, SCOPE_DIM,
+		plan->width >= 80
+			? "q quit   h l time   j k tracks   + - zoom   space pause   tab incident   ? help"
+			: "q quit  ? help");
 	text_right(grid, row, plan->width, SCOPE_DIM, text);
 }
 
@@ -371,7 +396,8 @@ static void draw_help(const struct scope_plan *plan, struct scope_grid *grid)
 		"?          this help",
 		"",
 		"blocks: share of the column in which the track was busy, without the step itself",
-		"waveform: longest step of all ranks; lines: from where it warns, and from where that is critical",
+		"waveform: longest step of all ranks; lines: from where it warns, and from where that is "
+		"critical",
 	};
 	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]) && i + 2 < plan->height; i++)
 		scope_grid_text(grid, i + 1, 0, plan->width, SCOPE_PLAIN, lines[i]);
@@ -383,7 +409,8 @@ static void draw_too_small(const struct scope_plan *plan, struct scope_grid *gri
 	snprintf(text, sizeof(text), "%ux%u is too small: 40x10 is needed", plan->width, plan->height);
 	/* Folded, so that it can be read where it matters. */
 	unsigned row = 0;
-	for (size_t at = 0, length = strlen(text); at < length && plan->width > 0 && row < plan->height; row++) {
+	for (size_t at = 0, length = strlen(text); at < length && plan->width > 0 && row < plan->height;
+	     row++) {
 		size_t part = length - at < plan->width ? length - at : plan->width;
 		char line[64];
 		snprintf(line, sizeof(line), "%.*s", (int)part, text + at);
@@ -392,8 +419,8 @@ static void draw_too_small(const struct scope_plan *plan, struct scope_grid *gri
 	}
 }
 
-void scope_layout_draw(const struct scope_model *model, const struct scope_view *view, const struct scope_plan *plan,
-		       bool ascii, struct scope_grid *grid)
+void scope_layout_draw(const struct scope_model *model, const struct scope_view *view,
+		       const struct scope_plan *plan, bool ascii, struct scope_grid *grid)
 {
 	scope_grid_clear(grid, plan->width, plan->height, ascii);
 	if (plan->too_small) {

@@ -21,8 +21,8 @@ enum { SCOPE_WIDTH_MIN = 40, SCOPE_HEIGHT_MIN = 10 };
 struct scope_plan {
 	unsigned width, height;
 	bool too_small;
-	unsigned gutter;  /* columns of labels */
-	unsigned columns; /* of time */
+	unsigned gutter;       /* columns of labels */
+	unsigned columns;      /* of time */
 	unsigned wave, tracks; /* rows */
 	bool sentence;
 	unsigned overlay_tracks; /* a pair of rows each, beneath a title where there are any */
@@ -34,8 +34,8 @@ void scope_layout_plan(unsigned width, unsigned height, unsigned tracks, unsigne
 		       struct scope_plan *ret_plan);
 
 /* `ascii`: for terminals that show nothing else. */
-void scope_layout_draw(const struct scope_model *model, const struct scope_view *view, const struct scope_plan *plan,
-		       bool ascii, struct scope_grid *grid);
+void scope_layout_draw(const struct scope_model *model, const struct scope_view *view,
+		       const struct scope_plan *plan, bool ascii, struct scope_grid *grid);
 
 /* layout_overlay.c: at `row`; returns the row after it. */
 unsigned scope_layout_overlay(const struct scope_model *model, const struct scope_plan *plan, unsigned row,

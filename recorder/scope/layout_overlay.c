@@ -22,9 +22,10 @@ static void draw_title(const struct scope_model *model, unsigned row, struct sco
 	char text[512], good[160], bad[160], cell[OUTPUT_TEXT_MAX];
 	step_text(&overlay->step[SCOPE_BAD_STEP], bad, sizeof(bad));
 	step_text(&overlay->step[SCOPE_GOOD_STEP], good, sizeof(good));
-	snprintf(text, sizeof(text), "%.*s: bad %s; good %s; a column is %s%s", (int)incident->digits, overlay->id, bad,
+	snprintf(text, sizeof(text), "%.*s: bad %s; good %s; a column is %s%s", (int)incident->digits,
+		 overlay->id, bad,
 		 overlay->step[SCOPE_GOOD_STEP].there ? good : "step: none before it in the window",
-		 output_duration(cell, overlay->cell_ns), overlay->cut ? ", cut at 8 good steps" : "");
+		 output_duration(cell, overlay->cell_ns), overlay->cut ? ", cut" : "");
 	scope_grid_text(grid, row, 0, grid->width, SCOPE_BOLD, text);
 }
 
@@ -34,7 +35,8 @@ static void draw_step(const struct scope_overlay *overlay, const struct scope_ov
 	enum scope_style style = which == SCOPE_BAD_STEP ? SCOPE_CRITICAL : SCOPE_GOOD;
 	unsigned column = plan->gutter + NAME_COLUMNS, end = column + overlay->cells;
 	char text[SCOPE_TEXT_MAX + OUTPUT_TEXT_MAX], length[OUTPUT_TEXT_MAX];
-	scope_grid_text(grid, row, plan->gutter, NAME_COLUMNS, style, which == SCOPE_BAD_STEP ? "bad" : "good");
+	scope_grid_text(grid, row, plan->gutter, NAME_COLUMNS, style,
+			which == SCOPE_BAD_STEP ? "bad" : "good");
 	for (unsigned i = 0; i < overlay->cells; i++)
 		scope_layout_share(grid, row, column + i, style, track->busy[which][i]);
 	if (which == SCOPE_BAD_STEP && overlay->cut)
@@ -43,9 +45,10 @@ static void draw_step(const struct scope_overlay *overlay, const struct scope_ov
 		output_duration(length, track->grew_ns[which]);
 		/* The time is what must not be cut. */
 		unsigned room = plan->width - end - 1, takes = (unsigned)strlen(length);
-		unsigned used = room > takes + 3
-					? scope_grid_text(grid, row, end + 1, room - takes - 1, SCOPE_PLAIN, track->grew) + 1
-					: 0;
+		unsigned used = room > takes + 3 ? scope_grid_text(grid, row, end + 1, room - takes - 1,
+								   SCOPE_PLAIN, track->grew) +
+							   1
+						 : 0;
 		snprintf(text, sizeof(text), "%s", length);
 		scope_grid_text(grid, row, end + 1 + used, room - used, SCOPE_PLAIN, text);
 	}

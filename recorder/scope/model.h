@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scope/model.h: what `driverec scope` shows, as data: gather.c fills it in, layout.c draws it, json.c prints it.
+ * scope/model.h: what `driverec scope` shows, as data: gather.c fills it in, layout.c draws it, json.c prints
+ * it.
  *
- * Columns are bins of time: column i is [from_ns + i * width_ns, + width_ns). Unix ns. Texts may hold anything that a
- * producer wrote; who draws them makes them harmless.
+ * Columns are bins of time: column i is [from_ns + i * width_ns, + width_ns). Unix ns. Texts may hold
+ * anything that a producer wrote; who draws them makes them harmless.
  */
 #ifndef RECORDER_SCOPE_MODEL_H
 #define RECORDER_SCOPE_MODEL_H
@@ -58,8 +59,9 @@ struct scope_overlay_step {
 
 struct scope_overlay_track {
 	char label[SCOPE_TEXT_MAX];
-	uint16_t busy[SCOPE_OVERLAY_STEPS][SCOPE_WIDTH_MAX]; /* permille, or SCOPE_UNKNOWN past the step's end */
-	char grew[SCOPE_TEXT_MAX];                           /* the span that grew most; "" = none */
+	uint16_t busy[SCOPE_OVERLAY_STEPS]
+		     [SCOPE_WIDTH_MAX]; /* permille, or SCOPE_UNKNOWN past the step's end */
+	char grew[SCOPE_TEXT_MAX];      /* the span that grew most; "" = none */
 	int64_t grew_ns[SCOPE_OVERLAY_STEPS];
 };
 
@@ -99,7 +101,7 @@ struct scope_model {
 	bool has_steps; /* the file has step times at all */
 	struct scope_step_column steps[SCOPE_WIDTH_MAX];
 	struct scope_track track[SCOPE_TRACKS_MAX];
-	unsigned n_tracks;           /* in `track` */
+	unsigned n_tracks;            /* in `track` */
 	unsigned first_track, tracks; /* which of how many that were there in this window */
 	struct scope_incident incident[SCOPE_INCIDENTS_MAX]; /* oldest first */
 	unsigned n_incidents;

@@ -30,16 +30,17 @@ static void list_files(const cJSON *ring, struct overlay_files *files)
 	cJSON_ArrayForEach(window, cJSON_GetObjectItemCaseSensitive(ring, "windows"))
 	{
 		const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(window, "file"));
-		if (!file || strncmp(file, "raw/", 4) != 0 || strchr(file + 4, '/') || file[4] == '.' || !file[4] ||
-		    strlen(file) >= sizeof(files->name[0]) || files->count == OVERLAY_FILES_MAX)
+		if (!file || strncmp(file, "raw/", 4) != 0 || strchr(file + 4, '/') || file[4] == '.' ||
+		    !file[4] || strlen(file) >= sizeof(files->name[0]) || files->count == OVERLAY_FILES_MAX)
 			continue;
 		snprintf(files->name[files->count++], sizeof(files->name[0]), "%s", file);
 	}
 }
 
-/* By number where the incident has one, else the longest around t0. A finished one goes before one that was open. */
-static const struct overlay_step *bad_step(const struct incidents_entry *entry, const struct overlay_step *steps,
-					   size_t count)
+/* By number where the incident has one, else the longest around t0. A finished one goes before one that was
+ * open. */
+static const struct overlay_step *bad_step(const struct incidents_entry *entry,
+					   const struct overlay_step *steps, size_t count)
 {
 	const struct overlay_step *best = NULL;
 	int64_t until_ns = entry->detected_ns > entry->t0_ns ? entry->detected_ns : entry->t0_ns;
@@ -132,7 +133,8 @@ static int by_place(const void *a_, const void *b_)
 	return a->end_ns == b->end_ns ? (int)a->name - (int)b->name : a->end_ns > b->end_ns ? -1 : 1;
 }
 
-/* Two windows of one ring can both hold a chunk, and a span that was open may have its end in the next one. */
+/* Two windows of one ring can both hold a chunk, and a span that was open may have its end in the next one.
+ */
 static void drop_doubles(struct scope_overlay_data *data)
 {
 	size_t kept = 0;
@@ -140,8 +142,9 @@ static void drop_doubles(struct scope_overlay_data *data)
 		qsort(data->span, data->n_spans, sizeof(data->span[0]), by_place);
 	for (size_t i = 0; i < data->n_spans; i++) {
 		const struct overlay_span *span = &data->span[i], *last = kept ? &data->span[kept - 1] : NULL;
-		if (last && last->which == span->which && last->track == span->track && last->name == span->name &&
-		    last->start_ns == span->start_ns && last->depth == span->depth)
+		if (last && last->which == span->which && last->track == span->track &&
+		    last->name == span->name && last->start_ns == span->start_ns &&
+		    last->depth == span->depth)
 			continue;
 		data->span[kept++] = *span;
 	}

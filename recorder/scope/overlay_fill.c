@@ -25,7 +25,8 @@ static void add_busy(int64_t *cell, unsigned cells, int64_t cell_ns, int64_t fro
 	}
 }
 
-static void to_permille(const int64_t *busy, const struct scope_overlay *overlay, int64_t length_ns, uint16_t *ret)
+static void to_permille(const int64_t *busy, const struct scope_overlay *overlay, int64_t length_ns,
+			uint16_t *ret)
 {
 	for (unsigned i = 0; i < overlay->cells; i++) {
 		int64_t begin = (int64_t)i * overlay->cell_ns;
@@ -40,7 +41,8 @@ static void fill_row(const struct overlay_span *span, size_t count, const struct
 {
 	int64_t busy[SCOPE_WIDTH_MAX] = {0}, covered = 0;
 	for (size_t i = 0; i < count; i++) {
-		int64_t from = ns_sub(span[i].start_ns, step->start_ns), to = ns_sub(span[i].end_ns, step->start_ns);
+		int64_t from = ns_sub(span[i].start_ns, step->start_ns),
+			to = ns_sub(span[i].end_ns, step->start_ns);
 		from = from < 0 ? 0 : from;
 		to = to > step->length_ns ? step->length_ns : to;
 		sums->ns[span[i].name][span[i].which] += to - from;
@@ -110,8 +112,9 @@ static bool next_track(const struct scope_overlay_data *data, const struct walk 
 }
 
 /* NULL track: passes over it. */
-static void fill_track(const struct scope_overlay_data *data, struct walk *walk, uint16_t number, struct sums *sums,
-		       const struct scope_overlay *overlay, struct scope_overlay_track *track)
+static void fill_track(const struct scope_overlay_data *data, struct walk *walk, uint16_t number,
+		       struct sums *sums, const struct scope_overlay *overlay,
+		       struct scope_overlay_track *track)
 {
 	memset(sums, 0, sizeof(*sums));
 	for (int which = 0; which < SCOPE_OVERLAY_STEPS; which++) {
@@ -119,8 +122,8 @@ static void fill_track(const struct scope_overlay_data *data, struct walk *walk,
 		bool has = from < walk->end[which] && data->span[from].track == number;
 		walk->at[which] = has ? end_of_track(data, from, walk->end[which]) : from;
 		if (track)
-			fill_row(data->span + from, walk->at[which] - from, overlay, &overlay->step[which], sums,
-				 track->busy[which]);
+			fill_row(data->span + from, walk->at[which] - from, overlay, &overlay->step[which],
+				 sums, track->busy[which]);
 	}
 	if (track) {
 		snprintf(track->label, sizeof(track->label), "%s", data->text[number]);
@@ -146,7 +149,8 @@ static void fill_tracks(const struct scope_overlay_data *data, struct sums *sums
 /* Which time a cell stands for: both steps fit, unless the bad one is that much longer. */
 static void set_scale(struct scope_overlay *ret)
 {
-	const struct scope_overlay_step *good = &ret->step[SCOPE_GOOD_STEP], *bad = &ret->step[SCOPE_BAD_STEP];
+	const struct scope_overlay_step *good = &ret->step[SCOPE_GOOD_STEP],
+					*bad = &ret->step[SCOPE_BAD_STEP];
 	int64_t whole = bad->length_ns;
 	if (good->there && whole / CUT_AT > good->length_ns) {
 		whole = good->length_ns * CUT_AT;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two passes over the raw files of one ring: which steps there are, then the spans of the two that were chosen. */
+/* Two passes over the raw files of one ring: which steps there are, then the spans of the two that were
+ * chosen. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,13 @@ enum { OPEN_MAX = 512 };
 struct reading {
 	struct scope_overlay_data *data;
 	struct drec_reader *reader;
-	uint16_t of_name[DREC_DICT_IDS_MAX + 1]; /* numbers of this file's names; UINT16_MAX = not asked yet */
-	uint32_t track;                          /* the last one asked for, and its number */
+	uint16_t
+		of_name[DREC_DICT_IDS_MAX + 1]; /* numbers of this file's names; UINT16_MAX = not asked yet */
+	uint32_t track;                         /* the last one asked for, and its number */
 	uint16_t of_track;
 	struct overlay_step *step;
 	size_t n_steps, steps_room;
-	int64_t last_ns;
+	int64_t last_ns; /* the latest end of an event: what is open was so at least until then */
 };
 
 static uint16_t text_number(struct scope_overlay_data *data, const char *text, size_t bytes)
@@ -40,7 +42,8 @@ static uint16_t text_number(struct scope_overlay_data *data, const char *text, s
 	return (uint16_t)data->n_texts++;
 }
 
-static uint16_t name_number(struct reading *reading, uint32_t name, const char *inline_text, size_t inline_bytes)
+static uint16_t name_number(struct reading *reading, uint32_t name, const char *inline_text,
+			    size_t inline_bytes)
 {
 	const char *text = inline_text;
 	uint32_t bytes;
@@ -62,9 +65,10 @@ static uint16_t track_number(struct reading *reading, uint32_t track)
 	if (reading->track == track)
 		return reading->of_track;
 	reading->track = track;
-	reading->of_track = drec_reader_track(reading->reader, track, &info) < 0 || info.name_bytes == 0
-				    ? 0
-				    : text_number(reading->data, info.name, strnlen(info.name, info.name_bytes));
+	reading->of_track =
+		drec_reader_track(reading->reader, track, &info) < 0 || info.name_bytes == 0
+			? 0
+			: text_number(reading->data, info.name, strnlen(info.name, info.name_bytes));
 	return reading->of_track;
 }
 
@@ -96,23 +100,33 @@ static int add_step(struct reading *reading, const struct overlay_step *step)
 	return 0;
 }
 
+/* False for events that have no time. */
+static bool times_of(struct reading *reading, const struct drec_event *event, int64_t *ret_start_ns,
+		     int64_t *ret_end_ns)
+{
+	if (drec_reader_event_time(reading->reader, event, ret_start_ns, ret_end_ns) < 0)
+		return false;
+	if (*ret_end_ns > reading->last_ns)
+		reading->last_ns = *ret_end_ns;
+	return true;
+}
+
 static int on_step_event(void *context, const struct drec_event *event, const struct drec_place *place)
 {
 	struct reading *reading = context;
 	struct overlay_step step = {.number = -1, .track = event->track};
 	(void)place;
-	if ((event->kind != DREC_SPAN && event->kind != DREC_MARK) ||
-	    drec_reader_event_time(reading->reader, event, &step.start_ns, &step.end_ns) < 0)
+	if (!times_of(reading, event, &step.start_ns, &step.end_ns))
 		return 0;
-	if (step.end_ns > reading->last_ns)
-		reading->last_ns = step.end_ns;
 	if (event->kind == DREC_MARK && event->category == DREC_MARK_STEP_END) {
 		step.number = (int64_t)(event->id & INT64_MAX);
-		step.phase = name_number(reading, event->name, event->flags & DREC_FLAG_NAME ? event->name_text : NULL,
+		step.phase = name_number(reading, event->name,
+					 event->flags & DREC_FLAG_NAME ? event->name_text : NULL,
 					 event->name_bytes);
 	} else if (event->kind == DREC_SPAN) {
 		uint16_t name = name_number(reading, event->name,
-					    event->flags & DREC_FLAG_NAME ? event->name_text : NULL, event->name_bytes);
+					    event->flags & DREC_FLAG_NAME ? event->name_text : NULL,
+					    event->name_bytes);
 		step.number = profiler_step(reading->data->text[name]);
 	}
 	return step.number >= 0 ? add_step(reading, &step) : 0;
@@ -154,8 +168,7 @@ static int on_span_event(void *context, const struct drec_event *event, const st
 	struct reading *reading = context;
 	struct overlay_span span = {.depth = event->depth};
 	(void)place;
-	if (event->kind != DREC_SPAN ||
-	    drec_reader_event_time(reading->reader, event, &span.start_ns, &span.end_ns) < 0)
+	if (!times_of(reading, event, &span.start_ns, &span.end_ns) || event->kind != DREC_SPAN)
 		return 0;
 	span.name = name_number(reading, event->name, event->flags & DREC_FLAG_NAME ? event->name_text : NULL,
 				event->name_bytes);
@@ -200,7 +213,8 @@ static int read_file(struct reading *reading, const struct overlay_files *files,
 {
 	const struct drec_reader_options options = {.safe_open = 1};
 	struct drec_problem problem;
-	int result = drec_reader_open(files->folder_fd, files->name[index], &options, &reading->reader, &problem);
+	int result =
+		drec_reader_open(files->folder_fd, files->name[index], &options, &reading->reader, &problem);
 	if (result < 0)
 		return result;
 	memset(reading->of_name, 0xff, sizeof(reading->of_name));
@@ -226,8 +240,8 @@ static int read_files(struct reading *reading, const struct overlay_files *files
 	}
 	for (unsigned i = 0; i < files->count; i++) {
 		struct stat st;
-		if (fstatat(files->folder_fd, files->name[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size < 0 ||
-		    (uint64_t)st.st_size > left)
+		if (fstatat(files->folder_fd, files->name[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    st.st_size < 0 || (uint64_t)st.st_size > left)
 			continue;
 		left -= (uint64_t)st.st_size;
 		int result = read_file(reading, files, i, steps);

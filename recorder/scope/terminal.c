@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain escape codes that every terminal since the VT100 knows, and the alternate screen of xterm: what is needed is
- * little enough to need no terminal database and no library.
+ * Plain escape codes that every terminal since the VT100 knows, and the alternate screen of xterm: what is
+ * needed is little enough to need no terminal database and no library.
  *
- * Signals are blocked but while waiting, so that handlers never meet half a frame; those of a crash cannot be, and
- * restore the terminal with what is safe in a handler: write() and tcsetattr().
+ * Signals are blocked but while waiting, so that handlers never meet half a frame; those of a crash cannot
+ * be, and restore the terminal with what is safe in a handler: write() and tcsetattr().
  */
 #include "terminal.h"
 
@@ -178,7 +178,8 @@ static void catch_signals(void)
 int scope_terminal_open(bool color)
 {
 	terminal.color = color;
-	terminal.input_fd = isatty(STDIN_FILENO) ? STDIN_FILENO : open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	terminal.input_fd =
+		isatty(STDIN_FILENO) ? STDIN_FILENO : open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	catch_signals();
 	atexit(give_back);
 	return take();
@@ -268,7 +269,8 @@ static enum scope_key next_key(void)
 /* False at the end of the input. */
 static bool read_keys(short events)
 {
-	ssize_t got = read(terminal.input_fd, terminal.input + terminal.input_bytes, INPUT_BYTES - terminal.input_bytes);
+	ssize_t got = read(terminal.input_fd, terminal.input + terminal.input_bytes,
+			   INPUT_BYTES - terminal.input_bytes);
 	if (got > 0)
 		terminal.input_bytes += (size_t)got;
 	else if (terminal.input_bytes == INPUT_BYTES)

@@ -31,10 +31,10 @@ static void add_zoom(struct scope_view *view, int64_t width_ns)
 /* The widths that people know, as far as the tiers can be read in them, and the tiers' own. */
 void scope_view_init(struct scope_view *view, const struct reducer_tiers_options *options)
 {
-	const int64_t nice[] = {MS,          2 * MS,     5 * MS,     10 * MS,     20 * MS,     50 * MS,   100 * MS,
-				200 * MS,    500 * MS,   SECOND,     2 * SECOND,  5 * SECOND,  10 * SECOND, 30 * SECOND,
-				MINUTE,      2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR,      2 * HOUR,
-				6 * HOUR,    12 * HOUR,  24 * HOUR};
+	const int64_t nice[] = {MS,          2 * MS,      5 * MS,   10 * MS,    20 * MS,    50 * MS,
+				100 * MS,    200 * MS,    500 * MS, SECOND,     2 * SECOND, 5 * SECOND,
+				10 * SECOND, 30 * SECOND, MINUTE,   2 * MINUTE, 5 * MINUTE, 10 * MINUTE,
+				30 * MINUTE, HOUR,        2 * HOUR, 6 * HOUR,   12 * HOUR,  24 * HOUR};
 	*view = (struct scope_view){.follow = true};
 	for (unsigned i = 0; i < options->tiers; i++)
 		add_zoom(view, options->tier[i].width_ns);
@@ -46,7 +46,8 @@ void scope_view_init(struct scope_view *view, const struct reducer_tiers_options
 void scope_view_show(struct scope_view *view, int64_t span_ns, unsigned columns)
 {
 	view->zoom = 0;
-	while (view->zoom + 1 < view->n_zooms && view->zoom_ns[view->zoom] < span_ns / (columns ? columns : 1))
+	while (view->zoom + 1 < view->n_zooms &&
+	       view->zoom_ns[view->zoom] < span_ns / (columns ? columns : 1))
 		view->zoom++;
 }
 
@@ -70,14 +71,15 @@ enum scope_key scope_key_of(const char *bytes, size_t count, size_t *ret_used)
 		const char *bytes;
 		enum scope_key key;
 	} keys[] = {
-		{"q", SCOPE_KEY_QUIT},     {"Q", SCOPE_KEY_QUIT},       {"h", SCOPE_KEY_LEFT},     {"l", SCOPE_KEY_RIGHT},
-		{"k", SCOPE_KEY_UP},       {"j", SCOPE_KEY_DOWN},       {"+", SCOPE_KEY_IN},       {"=", SCOPE_KEY_IN},
-		{"-", SCOPE_KEY_OUT},      {"_", SCOPE_KEY_OUT},        {" ", SCOPE_KEY_PAUSE},    {"n", SCOPE_KEY_NOW},
-		{"\t", SCOPE_KEY_NEXT},    {"?", SCOPE_KEY_HELP},       {"\x1b[Z", SCOPE_KEY_PREVIOUS},
-		{"\x1b[A", SCOPE_KEY_UP},  {"\x1b[B", SCOPE_KEY_DOWN},  {"\x1b[C", SCOPE_KEY_RIGHT},
-		{"\x1b[D", SCOPE_KEY_LEFT}, {"\x1bOA", SCOPE_KEY_UP},   {"\x1bOB", SCOPE_KEY_DOWN},
+		{"q", SCOPE_KEY_QUIT},       {"Q", SCOPE_KEY_QUIT},      {"h", SCOPE_KEY_LEFT},
+		{"l", SCOPE_KEY_RIGHT},      {"k", SCOPE_KEY_UP},        {"j", SCOPE_KEY_DOWN},
+		{"+", SCOPE_KEY_IN},         {"=", SCOPE_KEY_IN},        {"-", SCOPE_KEY_OUT},
+		{"_", SCOPE_KEY_OUT},        {" ", SCOPE_KEY_PAUSE},     {"n", SCOPE_KEY_NOW},
+		{"\t", SCOPE_KEY_NEXT},      {"?", SCOPE_KEY_HELP},      {"\x1b[Z", SCOPE_KEY_PREVIOUS},
+		{"\x1b[A", SCOPE_KEY_UP},    {"\x1b[B", SCOPE_KEY_DOWN}, {"\x1b[C", SCOPE_KEY_RIGHT},
+		{"\x1b[D", SCOPE_KEY_LEFT},  {"\x1bOA", SCOPE_KEY_UP},   {"\x1bOB", SCOPE_KEY_DOWN},
 		{"\x1bOC", SCOPE_KEY_RIGHT}, {"\x1bOD", SCOPE_KEY_LEFT}, {"\x1b[F", SCOPE_KEY_NOW},
-		{"\x1b[4~", SCOPE_KEY_NOW}, {"\x1bOF", SCOPE_KEY_NOW},
+		{"\x1b[4~", SCOPE_KEY_NOW},  {"\x1bOF", SCOPE_KEY_NOW},
 	};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		size_t length = strlen(keys[i].bytes);
@@ -135,8 +137,9 @@ static void select_incident(struct scope_view *view, const struct scope_model *m
 	unsigned count = model->n_incidents;
 	if (count == 0)
 		return;
-	unsigned next = model->selected >= count ? count - 1
-						 : (model->selected + (direction > 0 ? 1 : count - 1)) % count;
+	unsigned next = model->selected >= count
+				? count - 1
+				: (model->selected + (direction > 0 ? 1 : count - 1)) % count;
 	const struct scope_incident *incident = &model->incident[next];
 	int64_t half = (int64_t)(model->columns - model->columns / 2) * model->width_ns;
 	memcpy(view->selected, incident->id, sizeof(view->selected));

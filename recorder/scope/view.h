@@ -42,13 +42,15 @@ enum scope_key {
 	SCOPE_KEY_HELP
 };
 
-/* The key at the begin of what a terminal sent; takes at least one byte. *ret_used = 0: an unfinished sequence. */
+/* The key at the begin of what a terminal sent; takes at least one byte. *ret_used = 0: an unfinished
+ * sequence. */
 enum scope_key scope_key_of(const char *bytes, size_t count, size_t *ret_used);
 
 /* What the key does, given what is shown now. */
 void scope_view_key(struct scope_view *view, enum scope_key key, const struct scope_model *model);
 
-/* The window of `columns` columns that ends at the view's right edge; *ret_from_ns is a multiple of the width. */
+/* The window of `columns` columns that ends at the view's right edge; *ret_from_ns is a multiple of the
+ * width. */
 int64_t scope_view_width_ns(const struct scope_view *view);
 int64_t scope_view_from_ns(const struct scope_view *view, int64_t now_ns, unsigned columns);
 

@@ -153,6 +153,10 @@ def while_it_runs(store, run_dir):
           0 < int(ring["step_median_ns"]) < int(ring["step_ceiling_ns"]) <= int(ring["step_warn_ns"])
           <= int(ring["step_critical_ns"]))
 
+    seen = json.loads(subprocess.run([DRIVEREC, "scope", "--json", *place], capture_output=True, check=True).stdout)
+    check("the picture is hardly older than a second (%s ns)" % (int(seen["now_ns"]) - int(seen["picture_ns"])),
+          seen["live"] and int(seen["now_ns"]) - int(seen["picture_ns"]) < 4e9)
+
     t.resize(60, 20)
     check("it is drawn anew in another size", t.until(lambda: t.shows(r"(?m)^q quit  \? help")))
     t.resize(30, 8)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `driverec scope` makes of a macro view, a store and a raw window of known content: cell by cell, and whole frames
- * against scope/<name>.txt (UPDATE_GOLDEN=1 writes them).
+ * What `driverec scope` makes of a macro view, a store and a raw window of known content: cell by cell, and
+ * whole frames against scope/<name>.txt (UPDATE_GOLDEN=1 writes them).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,8 +61,8 @@ END_TEST
 
 START_TEST(what_moves_a_cursor_or_turns_the_writing_is_a_mark)
 {
-	static const char *const harmful[] = {"\x1b[2J", "\r", "\n", "\x7f", "\xc2\x9b", "\xe2\x80\xae", "\xe2\x81\xa6",
-					      "\xff", "\xc3"};
+	static const char *const harmful[] = {"\x1b[2J",      "\r",           "\n",   "\x7f", "\xc2\x9b",
+					      "\xe2\x80\xae", "\xe2\x81\xa6", "\xff", "\xc3"};
 	ck_assert_uint_eq(code_of(harmful[_i]), '?');
 	ck_assert_uint_eq(columns_of(harmful[_i]), 1);
 }
@@ -85,7 +85,8 @@ START_TEST(a_text_is_cut_by_columns)
 	ck_assert_uint_eq(scope_grid_text(&grid, 0, 0, 4, SCOPE_PLAIN, "a\xe5\xb1\xa4\xe5\xb1\xa4"), 4);
 	ck_assert_str_eq(line(0, false), "a\xe5\xb1\xa4\xe2\x80\xa6");
 	scope_grid_clear(&grid, 10, 2, false);
-	ck_assert_uint_eq(scope_grid_text(&grid, 0, 0, 4, SCOPE_PLAIN, "e\xcc\x81\xcc\x81\xcc\x81\xcc\x81"), 1);
+	ck_assert_uint_eq(scope_grid_text(&grid, 0, 0, 4, SCOPE_PLAIN, "e\xcc\x81\xcc\x81\xcc\x81\xcc\x81"),
+			  1);
 	ck_assert_uint_eq(scope_grid_text(&grid, 0, 12, 4, SCOPE_PLAIN, "outside"), 0);
 	ck_assert_uint_eq(scope_grid_text(&grid, 5, 0, 4, SCOPE_PLAIN, "outside"), 0);
 }
@@ -252,10 +253,17 @@ START_TEST(keys_come_out_of_what_terminals_send)
 		enum scope_key key;
 		size_t used;
 	} rows[] = {
-		{"q", SCOPE_KEY_QUIT, 1},        {"\x1b[Cq", SCOPE_KEY_RIGHT, 3}, {"\x1bOD", SCOPE_KEY_LEFT, 3},
-		{"\x1b[Z", SCOPE_KEY_PREVIOUS, 3}, {"\t", SCOPE_KEY_NEXT, 1},     {"x", SCOPE_KEY_NONE, 1},
-		{"\x1b[15~q", SCOPE_KEY_NONE, 5}, {"\x1b[1;5Cq", SCOPE_KEY_NONE, 6}, {"\x1b[", SCOPE_KEY_NONE, 0},
-		{"\x1b", SCOPE_KEY_NONE, 1},     {"\x1b[1111111111111111111q", SCOPE_KEY_NONE, 17},
+		{"q", SCOPE_KEY_QUIT, 1},
+		{"\x1b[Cq", SCOPE_KEY_RIGHT, 3},
+		{"\x1bOD", SCOPE_KEY_LEFT, 3},
+		{"\x1b[Z", SCOPE_KEY_PREVIOUS, 3},
+		{"\t", SCOPE_KEY_NEXT, 1},
+		{"x", SCOPE_KEY_NONE, 1},
+		{"\x1b[15~q", SCOPE_KEY_NONE, 5},
+		{"\x1b[1;5Cq", SCOPE_KEY_NONE, 6},
+		{"\x1b[", SCOPE_KEY_NONE, 0},
+		{"\x1b", SCOPE_KEY_NONE, 1},
+		{"\x1b[1111111111111111111q", SCOPE_KEY_NONE, 17},
 	};
 	size_t used = 99;
 	ck_assert_int_eq(scope_key_of(rows[_i].bytes, strlen(rows[_i].bytes), &used), rows[_i].key);
@@ -267,7 +275,8 @@ END_TEST
 
 static unsigned rows_of(const struct scope_plan *plan)
 {
-	return 5 + plan->wave + plan->sentence + plan->tracks + (plan->overlay_tracks ? 1 + 2 * plan->overlay_tracks : 0);
+	return 5 + plan->wave + plan->sentence + plan->tracks +
+	       (plan->overlay_tracks ? 1 + 2 * plan->overlay_tracks : 0);
 }
 
 START_TEST(every_size_is_divided_without_a_rest_of_two)
@@ -280,7 +289,8 @@ START_TEST(every_size_is_divided_without_a_rest_of_two)
 				ck_assert(!plan.too_small);
 				ck_assert_uint_ge(plan.wave, 2);
 				ck_assert_uint_ge(plan.tracks, 1);
-				ck_assert_msg(rows_of(&plan) <= height, "%ux%u, %u tracks", width, height, tracks);
+				ck_assert_msg(rows_of(&plan) <= height, "%ux%u, %u tracks", width, height,
+					      tracks);
 				ck_assert_uint_le(plan.gutter + plan.columns, width);
 				ck_assert_uint_le(plan.gutter + 5 + plan.overlay_cells, width);
 			}
@@ -308,7 +318,8 @@ static void fill_model(unsigned columns)
 	model->steps[11].longest_ns = 400 * MS;
 	model->steps[12].longest_ns = 0;
 	strcpy(model->track[0].label, "rank0 main");
-	strcpy(model->track[1].label, "rank1 \x1b[31m\xe2\x80\xae\xe5\xb1\xa4\xe5\xb1\xa4\xe5\xb1\xa4\xe5\xb1\xa4\xe5\xb1\xa4");
+	strcpy(model->track[1].label,
+	       "rank1 \x1b[31m\xe2\x80\xae\xe5\xb1\xa4\xe5\xb1\xa4\xe5\xb1\xa4\xe5\xb1\xa4\xe5\xb1\xa4");
 	model->n_tracks = model->tracks = 2;
 	model->n_incidents = 3;
 	for (unsigned i = 0; i < 3; i++) {
@@ -429,8 +440,11 @@ START_TEST(a_step_past_its_deadline_is_said)
 {
 	scope_layout_plan(100, 24, UINT_MAX, 0, &plan);
 	fill_model(plan.columns);
-	model->open = (struct scope_open_step){.there = true, .number = 1234, .for_ns = 12 * SECOND,
-					       .deadline_ns = SECOND, .inside = "lo\nad"};
+	model->open = (struct scope_open_step){.there = true,
+					       .number = 1234,
+					       .for_ns = 12 * SECOND,
+					       .deadline_ns = SECOND,
+					       .inside = "lo\nad"};
 	scope_layout_draw(model, &view, &plan, false, &grid);
 	ck_assert_str_eq(line(1, false), "step 1,234 has been open for 12.0 s, inside \"lo?ad\"");
 	ck_assert_uint_eq(grid.cell[1][0].style, SCOPE_CRITICAL);
@@ -464,8 +478,8 @@ static uint32_t row_of(struct reducer_tiers *tiers, const char *source, const ch
 }
 
 /*
- * A minute of one rank: steps of 500 ms one after another, of which the first 400 ms are work; a loader that is busy a
- * quarter of the time. Step 80 (at 40 s) takes 3 s, all of it work.
+ * A minute of one rank: steps of 500 ms one after another, of which the first 400 ms are work; a loader that
+ * is busy a quarter of the time. Step 80 (at 40 s) takes 3 s, all of it work.
  */
 static void make_tiers(const char *path)
 {
@@ -483,7 +497,8 @@ static void make_tiers(const char *path)
 	for (int number = 0; at < MINUTE; number++) {
 		int64_t length = number == 80 ? 3 * SECOND : SECOND / 2;
 		reducer_tiers_tick(tiers, BASE + at + length);
-		assert_ok(reducer_tiers_span(tiers, work, 0, BASE + at, BASE + at + length - length / 5 * (number != 80)));
+		assert_ok(reducer_tiers_span(tiers, work, 0, BASE + at,
+					     BASE + at + length - length / 5 * (number != 80)));
 		assert_ok(reducer_tiers_span(tiers, step, 0, BASE + at, BASE + at + length));
 		assert_ok(reducer_tiers_span(tiers, loader, 0, BASE + at, BASE + at + length / 4));
 		assert_ok(reducer_tiers_counter(tiers, lengths, BASE + at + length, (double)length));
@@ -520,8 +535,11 @@ static void write_step(drec *rec, uint32_t track, uint64_t number, int64_t start
 /* The raw window: steps 70 to 80; of those step 79 is slow, too, and no example of a good one. */
 static void make_raw(const char *path)
 {
-	const struct drec_options options = {.run_dir = test_shm_folder(), .job = "made", .name = "rank0",
-					     .ring_bytes = 1 << 20, .no_exit_mark = 1};
+	const struct drec_options options = {.run_dir = test_shm_folder(),
+					     .job = "made",
+					     .name = "rank0",
+					     .ring_bytes = 1 << 20,
+					     .no_exit_mark = 1};
 	const char *why = "";
 	drec *rec;
 	size_t bytes;
@@ -530,7 +548,8 @@ static void make_raw(const char *path)
 	ck_assert_msg(result == 0, "%s", why);
 	uint32_t track = drec_track(rec, "rank0", "main");
 	for (uint64_t number = 70; number < 80; number++)
-		write_step(rec, track, number, BASE + 40 * SECOND - (80 - (int64_t)number) * 1500 * MS, number == 79 ? 900 * MS : 100 * MS);
+		write_step(rec, track, number, BASE + 40 * SECOND - (80 - (int64_t)number) * 1500 * MS,
+			   number == 79 ? 900 * MS : 100 * MS);
 	write_step(rec, track, 80, BASE + 40 * SECOND, 2600 * MS);
 	char *ring = strdup(drec_path(rec));
 	drec_close(rec);
@@ -553,13 +572,17 @@ static void make_incident(const char *id, const char *trigger, int64_t t0_ns, in
 	strcat(path, "/rank0.drec");
 	if (raw)
 		make_raw(path);
-	snprintf(manifest, sizeof(manifest),
-		 "{\"schema\":\"driverec.incident/1\",\"revision\":1,\"id\":\"%s\",\"trigger\":\"%s\","
-		 "\"severity\":\"critical\",\"verdict\":\"complete\",\"job\":\"made\",\"rank\":0,\"step\":\"%lld\","
-		 "\"sentence\":\"Rank 0 took 3.0 s for \\\"step\\\" at step %lld.\",\"t0_ns\":\"%lld\",\"detected_ns\":\"%lld\","
-		 "\"rings\":[{\"name\":\"rank1\",\"rank\":1,\"windows\":[{\"file\":\"raw/../../../passwd\"}]},"
-		 "{\"name\":\"rank0\",\"rank\":0,\"windows\":[{\"file\":\"raw/rank0.drec\"}]}],\"firings\":[]}",
-		 id, trigger, (long long)step, (long long)step, (long long)t0_ns, (long long)(t0_ns + SECOND));
+	snprintf(
+		manifest, sizeof(manifest),
+		"{\"schema\":\"driverec.incident/1\",\"revision\":1,\"id\":\"%s\",\"trigger\":\"%s\","
+		"\"severity\":\"critical\",\"verdict\":\"complete\",\"job\":\"made\",\"rank\":0,\"step\":\"%"
+		"lld\","
+		"\"sentence\":\"Rank 0 took 3.0 s for \\\"step\\\" at step "
+		"%lld.\",\"t0_ns\":\"%lld\",\"detected_ns\":\"%lld\","
+		"\"rings\":[{\"name\":\"rank1\",\"rank\":1,\"windows\":[{\"file\":\"raw/../../../passwd\"}]},"
+		"{\"name\":\"rank0\",\"rank\":0,\"windows\":[{\"file\":\"raw/"
+		"rank0.drec\"}]}],\"firings\":[]}",
+		id, trigger, (long long)step, (long long)step, (long long)t0_ns, (long long)(t0_ns + SECOND));
 	snprintf(path, sizeof(path), "%s/incidents/%s/manifest.json", store_path, folder);
 	test_write_file(path, manifest, strlen(manifest));
 }
@@ -613,7 +636,8 @@ START_TEST(columns_hold_what_the_file_has)
 	ck_assert_uint_eq(model->track[1].busy[5], 800);
 	ck_assert_uint_eq(model->track[1].busy[41], 1000);
 	ck_assert_uint_eq(model->track[0].busy[5], 250);
-	/* The slow step stands where it was, in all of its columns, and so does the limit, once it was known. */
+	/* The slow step stands where it was, in all of its columns, and so does the limit, once it was known.
+	 */
 	ck_assert_int_eq(model->steps[5].longest_ns, SECOND / 2);
 	for (unsigned i = 40; i < 43; i++)
 		ck_assert_int_eq(model->steps[i].longest_ns, 3 * SECOND);
@@ -667,7 +691,8 @@ START_TEST(the_bad_step_lies_over_the_last_good_one)
 	fill(gather, 60);
 	const struct scope_overlay *overlay = &model->overlay;
 	ck_assert_str_eq(overlay->why, "");
-	const struct scope_overlay_step *good = &overlay->step[SCOPE_GOOD_STEP], *bad = &overlay->step[SCOPE_BAD_STEP];
+	const struct scope_overlay_step *good = &overlay->step[SCOPE_GOOD_STEP],
+					*bad = &overlay->step[SCOPE_BAD_STEP];
 	ck_assert(good->there && bad->there && !bad->unfinished);
 	ck_assert_int_eq(bad->number, 80);
 	ck_assert_int_eq(bad->length_ns, 3 * SECOND);
@@ -687,6 +712,56 @@ START_TEST(the_bad_step_lies_over_the_last_good_one)
 	ck_assert_uint_eq(track->busy[SCOPE_GOOD_STEP][10], SCOPE_UNKNOWN);
 	ck_assert_uint_eq(track->busy[SCOPE_BAD_STEP][57], 1000);
 	ck_assert_uint_eq(track->busy[SCOPE_BAD_STEP][59], 0);
+	scope_gather_free(gather);
+}
+END_TEST
+
+/* As a stall leaves it: the step and what it is inside of have no end in the window. */
+static void make_open(const char *path)
+{
+	const struct drec_options options = {.run_dir = test_shm_folder(),
+					     .job = "made",
+					     .name = "rank0",
+					     .ring_bytes = 1 << 20,
+					     .no_exit_mark = 1};
+	const char *why = "";
+	drec *rec;
+	size_t bytes;
+	mkdir(test_path(options.run_dir, "rings"), 0700);
+	int result = drec_open_strict(&options, &rec, &why);
+	ck_assert_msg(result == 0, "%s", why);
+	uint32_t track = drec_thread_track(rec);
+	for (uint64_t number = 70; number < 80; number++)
+		write_step(rec, track, number, BASE - (int64_t)(80 - number) * SECOND, 100 * MS);
+	drec_step_begin(rec, 80, drec_name(rec, "train"));
+	drec_begin(rec, drec_name(rec, "load"));
+	drec_instant(rec, 0, drec_name(rec, "later"));
+	char *content = test_read_file(drec_path(rec), &bytes);
+	test_write_file(path, content, bytes);
+	free(content);
+	drec_close(rec);
+}
+
+START_TEST(a_step_without_an_end_is_still_open)
+{
+	char path[512];
+	struct incidents_entry *entries;
+	struct incidents_store *store;
+	size_t count;
+	make_all();
+	assert_ok(incidents_store_open(store_path, false, &store));
+	assert_ok(incidents_store_list(store, &entries, &count));
+	ck_assert_uint_eq(count, 2);
+	snprintf(path, sizeof(path), "%s/incidents/%s/raw/rank0.drec", store_path, entries[1].folder);
+	make_open(path);
+	free(entries);
+	incidents_store_free(store);
+	struct scope_gather *gather = gather_store();
+	fill(gather, 60);
+	const struct scope_overlay *overlay = &model->overlay;
+	ck_assert_str_eq(overlay->why, "");
+	ck_assert(overlay->step[SCOPE_BAD_STEP].there && overlay->step[SCOPE_BAD_STEP].unfinished);
+	ck_assert_int_eq(overlay->step[SCOPE_BAD_STEP].number, 80);
 	scope_gather_free(gather);
 }
 END_TEST
@@ -743,8 +818,9 @@ END_TEST
 enum { SHARED = 6, COMMITS = 300, CHURN_EVERY = 75 };
 
 /*
- * In commit n each of the rows gets the same span, so that a reader who sees a whole commit sees equal rows; new tracks
- * come, bins are given up for want of room, and now and then the file is made anew, as a daemon does with a damaged one.
+ * In commit n each of the rows gets the same span, so that a reader who sees a whole commit sees equal rows;
+ * new tracks come, bins are given up for want of room, and now and then the file is made anew, as a daemon
+ * does with a damaged one.
  */
 static void write_equal_rows(const char *path)
 {
@@ -762,7 +838,8 @@ static void write_equal_rows(const char *path)
 		for (int r = 0; r < SHARED; r++) {
 			snprintf(key, sizeof(key), "equal%d", r);
 			uint32_t row = row_of(tiers, "source", key, key, REDUCER_ROW_SPANS, 0);
-			need(reducer_tiers_span(tiers, row, 0, BASE + i * 50 * MS, BASE + i * 50 * MS + 5 * MS));
+			need(reducer_tiers_span(tiers, row, 0, BASE + i * 50 * MS,
+						BASE + i * 50 * MS + 5 * MS));
 		}
 		for (int r = 0; r < 4; r++) {
 			snprintf(key, sizeof(key), "other%lld.%d", (long long)i, r);
@@ -869,7 +946,8 @@ START_TEST(frames_are_as_they_were)
 	char path[512], *out, *expected;
 	size_t bytes;
 	make_all();
-	const char *arguments[] = {"--store", store_path, "--size", frames[_i].size, frames[_i].more, frames[_i].value, NULL};
+	const char *arguments[] = {"--store",       store_path,       "--size", frames[_i].size,
+				   frames[_i].more, frames[_i].value, NULL};
 	ck_assert_int_eq(scope_command(arguments, &out), 0);
 	snprintf(path, sizeof(path), "%s/%s.txt", SCOPE_FRAMES, frames[_i].name);
 	if (getenv("UPDATE_GOLDEN"))
@@ -893,7 +971,8 @@ END_TEST
 
 START_TEST(sizes_that_are_none_are_misuse)
 {
-	static const char *const sizes[] = {"", "80", "80x", "x24", "0x24", "80x0", "80x24x1", "-1x24", "99999x24", "80 x 24"};
+	static const char *const sizes[] = {"",     "80",      "80x",   "x24",      "0x24",
+					    "80x0", "80x24x1", "-1x24", "99999x24", "80 x 24"};
 	char *out;
 	make_store();
 	const char *arguments[] = {"--store", store_path, "--size", sizes[_i], NULL};
@@ -906,13 +985,15 @@ START_TEST(json_has_the_same_numbers)
 {
 	char *out;
 	make_all();
-	const char *arguments[] = {"--store", store_path, "--json", "--size", "95x40", "--span", "1min", NULL};
+	const char *arguments[] = {"--store", store_path, "--json", "--size",
+				   "95x40",   "--span",   "1min",   NULL};
 	ck_assert_int_eq(scope_command(arguments, &out), 0);
 	cJSON *json = cJSON_Parse(out);
 	ck_assert_ptr_nonnull(json);
 	const cJSON *steps = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "steps"), "longest_ns");
 	ck_assert(cJSON_IsFalse(cJSON_GetObjectItem(json, "live")));
-	ck_assert_int_eq(cJSON_GetArraySize(steps), (int)cJSON_GetNumberValue(cJSON_GetObjectItem(json, "columns")));
+	ck_assert_int_eq(cJSON_GetArraySize(steps),
+			 (int)cJSON_GetNumberValue(cJSON_GetObjectItem(json, "columns")));
 	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "tracks")), 2);
 	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "incidents")), 2);
 	const cJSON *bad = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "overlay"), "bad");
@@ -951,6 +1032,7 @@ static void add_gathering(Suite *suite)
 	tcase_add_test(tcase, a_step_longer_than_the_window_fills_it);
 	tcase_add_test(tcase, what_is_out_of_reach_is_not_idle);
 	tcase_add_test(tcase, the_bad_step_lies_over_the_last_good_one);
+	tcase_add_test(tcase, a_step_without_an_end_is_still_open);
 	tcase_add_test(tcase, an_incident_without_its_raw_window_says_so);
 	tcase_add_test(tcase, new_incidents_are_seen);
 	tcase_add_test(tcase, names_stay_names);
