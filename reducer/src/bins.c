@@ -81,12 +81,17 @@ void reducer_bin_fold(struct reducer_bin *into, const struct reducer_bin *from, 
 	into->count += from->count;
 }
 
+uint8_t reducer_nest_place_in(int64_t *end, unsigned *depth, unsigned room, int64_t from, int64_t to)
+{
+	while (*depth > 0 && end[*depth - 1] <= from)
+		--*depth;
+	if (*depth == room || (*depth > 0 && end[*depth - 1] < to))
+		return REDUCER_DEPTH_OVERFLOW;
+	end[*depth] = to;
+	return (uint8_t)(*depth)++;
+}
+
 uint8_t reducer_nest_place(struct reducer_nest *nest, int64_t from, int64_t to)
 {
-	while (nest->depth > 0 && nest->end[nest->depth - 1] <= from)
-		nest->depth--;
-	if (nest->depth == REDUCER_NEST_MAX || (nest->depth > 0 && nest->end[nest->depth - 1] < to))
-		return REDUCER_DEPTH_OVERFLOW;
-	nest->end[nest->depth] = to;
-	return (uint8_t)nest->depth++;
+	return reducer_nest_place_in(nest->end, &nest->depth, REDUCER_NEST_MAX, from, to);
 }

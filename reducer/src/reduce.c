@@ -110,12 +110,12 @@ void reducer_reduce_free(struct reducer_reduce *r)
 		return;
 	for (size_t i = 0; i < r->member_blocks.count; i++)
 		free(((char **)r->member_blocks.at)[i]);
-	void *all[] = {r->col.start, r->col.length, r->col.place, r->col.track, r->col.name,   r->col.bits,
-		       r->path,      r->order,      r->samples.at, r->stands.at, r->members.at, r->called.at, r->member_blocks.at,
-		       r->flow_slot, r->flow_number, r->flow,      r->seen,      r->spans.at,   r->instants.at,
-		       r->pairs.at};
+	void *all[] = {r->path,      r->order,       r->samples.at, r->stands.at, r->members.at,
+		       r->called.at, r->member_blocks.at, r->flow_slot, r->flow_number, r->flow,
+		       r->seen,      r->spans.at,    r->instants.at, r->pairs.at};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		free(all[i]);
+	reduce_columns_free(&r->col);
 	reduce_tracks_free(&r->tracks);
 	reduce_names_free(&r->names);
 	buffer_free(&r->member_texts);

@@ -23,12 +23,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <reducer/bins.h>
 #include <reducer/reduce.h>
 #include <reducer/slices.h>
 
 #include "buffer.h"
 
-enum { REDUCE_ROWS = 254, REDUCE_OVERFLOW = 255 };
+enum { REDUCE_ROWS = 254, REDUCE_OVERFLOW = REDUCER_DEPTH_OVERFLOW };
 /* No index; and a name that is known by its hash only. */
 #define REDUCE_NONE 0xffffffffu
 #define REDUCE_NAME_UNKNOWN 0x80000000u
@@ -234,6 +235,8 @@ const struct reduce_stands *reduce_stands_of(const struct reducer_reduce *reduce
 
 /* reduce_read.c */
 int reduce_read_events(struct reducer_reduce *reduce);
+void reduce_columns_free_track(struct reduce_columns *col);
+void reduce_columns_free(struct reduce_columns *col);
 
 /* reduce_settle.c: after reading. */
 int reduce_settle(struct reducer_reduce *reduce);

@@ -237,17 +237,9 @@ static void lay_out(struct reducer_reduce *r, struct reduce_track *track)
 	int64_t end[REDUCE_ROWS];
 	unsigned depth = 0;
 	for (uint32_t i = 0; i < track->n_spans; i++) {
-		uint32_t e = order[i], row;
-		int64_t to = col->start[e] + col->length[e];
-		while (depth > 0 && end[depth - 1] <= col->start[e])
-			depth--;
-		if (depth == REDUCE_ROWS || (depth > 0 && end[depth - 1] < to)) {
-			row = REDUCE_OVERFLOW;
-			track->n_overlapping++;
-		} else {
-			end[depth] = to;
-			row = depth++;
-		}
+		uint32_t e = order[i];
+		uint32_t row = reducer_nest_place_in(end, &depth, REDUCE_ROWS, col->start[e], col->start[e] + col->length[e]);
+		track->n_overlapping += row == REDUCE_OVERFLOW;
 		col->bits[e] = (col->bits[e] & ~(uint32_t)BITS_ROW_MASK) | row;
 	}
 }
@@ -416,7 +408,6 @@ int reduce_settle(struct reducer_reduce *r)
 	r->flow = result == 0 ? malloc((size_t)r->n_flows + 1) : NULL;
 	if (result == 0 && !r->flow)
 		result = -ENOMEM;
-	free(r->col.track);
-	r->col.track = NULL;
+	reduce_columns_free_track(&r->col);
 	return result < 0 ? result : reduce_each_track(r, REDUCE_SETTLE);
 }

@@ -6,7 +6,7 @@
  *                  coarse bin is the fold of its fine ones
  *   reducer_cover  which times are already busy: a set of disjoint ranges that gives the part of a new span
  *                  that is not covered yet, so that busy time is a union, exact to 1 ns
- *   reducer_nest   lays the spans of a track out by nesting depth
+ *   reducer_nest   lays the spans of a track out by nesting depth; `reduce` lays whole files out with it too
  *
  * Times are Unix ns, or ns since whatever the caller likes; ranges are half open, [from, to).
  */
@@ -93,5 +93,8 @@ struct reducer_nest {
  * nesting in it. Spans come in the order of their start; of equal starts the longer comes first.
  */
 uint8_t reducer_nest_place(struct reducer_nest *nest, int64_t from, int64_t to);
+
+/* The same with the caller's own stack: the ends of the spans that are open, `*depth` of at most `room`. */
+uint8_t reducer_nest_place_in(int64_t *end, unsigned *depth, unsigned room, int64_t from, int64_t to);
 
 #endif
