@@ -158,6 +158,19 @@ static int compare(struct verify *verify)
 	return result;
 }
 
+/* By promise; those of one in the order in which they were found. */
+static void sort_differences(struct reducer_verify_report *report)
+{
+	struct reducer_difference *difference = report->difference;
+	for (unsigned i = 1; i < report->n_differences; i++) {
+		struct reducer_difference one = difference[i];
+		unsigned at = i;
+		for (; at > 0 && difference[at - 1].promise > one.promise; at--)
+			difference[at] = difference[at - 1];
+		difference[at] = one;
+	}
+}
+
 static int run(struct verify *verify, const char *raw_path, const char *reduced_path,
 	       struct reducer_problem *ret_problem)
 {
@@ -188,9 +201,11 @@ static int run(struct verify *verify, const char *raw_path, const char *reduced_
 		result = verify_pair(verify, &verify->reduced);
 	if (result == 0)
 		result = compare(verify);
-	if (result == 0)
-		report_mark(verify);
-	return result;
+	if (result < 0)
+		return result;
+	report_mark(verify);
+	sort_differences(report);
+	return 0;
 }
 
 int reducer_verify(const char *raw_path, const char *reduced_path, struct reducer_verify_report *report,

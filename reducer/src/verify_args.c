@@ -66,14 +66,31 @@ bool verify_is_step(const struct reducer_event *event)
 	       verify_args_member(event->args, step_num, &value);
 }
 
-static bool length_member(struct reducer_text args, const char *key, verify_ps *ret_ps)
+/* Picoseconds, a number or a decimal text, as far as int64 nanoseconds go. */
+static bool ps_member(struct reducer_text args, const char *key, verify_ps *ret_ps)
 {
 	struct reducer_text value;
-	uint64_t ps;
-	if (!verify_args_member(args, key, &value) || !decimal_u64(unquoted(value), &ps))
+	if (!verify_args_member(args, key, &value))
 		return false;
-	*ret_ps = ps;
+	value = unquoted(value);
+	bool negative = value.bytes && value.data[0] == '-';
+	verify_ps ps = 0;
+	size_t at = negative;
+	for (; at < value.bytes && value.data[at] >= '0' && value.data[at] <= '9'; at++) {
+		ps = ps * 10 + (value.data[at] - '0');
+		if (ps > (verify_ps)INT64_MAX * 1000)
+			return false;
+	}
+	if (at != value.bytes || at == (size_t)negative)
+		return false;
+	*ret_ps = negative ? -ps : ps;
 	return true;
+}
+
+/* A length: not negative. */
+static bool length_member(struct reducer_text args, const char *key, verify_ps *ret_ps)
+{
+	return ps_member(args, key, ret_ps) && *ret_ps >= 0;
 }
 
 int verify_args_merged(struct verify_house *house, const struct reducer_event *event,
@@ -93,27 +110,6 @@ int verify_args_merged(struct verify_house *house, const struct reducer_event *e
 	merged.is_whole = whole;
 	*ret_merged = merged;
 	return 0;
-}
-
-/* A decimal text of picoseconds, as far as int64 nanoseconds go. */
-static bool ps_member(struct reducer_text args, const char *key, verify_ps *ret_ps)
-{
-	struct reducer_text value;
-	if (!verify_args_member(args, key, &value))
-		return false;
-	value = unquoted(value);
-	bool negative = value.bytes && value.data[0] == '-';
-	verify_ps ps = 0;
-	size_t at = negative;
-	for (; at < value.bytes && value.data[at] >= '0' && value.data[at] <= '9'; at++) {
-		ps = ps * 10 + (value.data[at] - '0');
-		if (ps > (verify_ps)INT64_MAX * 1000)
-			return false;
-	}
-	if (at != value.bytes || at == (size_t)negative)
-		return false;
-	*ret_ps = negative ? -ps : ps;
-	return true;
 }
 
 void verify_args_mark(struct reducer_text args, struct verify_mark *ret_mark)
