@@ -11,9 +11,11 @@ static char scratch[64];
 
 void bench_print(const struct bench_figure *figure)
 {
-	printf("{\"bench\":\"%s\",\"value\":%.2f,\"unit\":\"%s\"", figure->name, figure->value, figure->unit);
+	int decimals = strcmp(figure->unit, "s") == 0 ? 4 : 2;
+	printf("{\"bench\":\"%s\",\"value\":%.*f,\"unit\":\"%s\"", figure->name, decimals, figure->value,
+	       figure->unit);
 	if (figure->limit > 0)
-		printf(",\"limit\":%.2f,\"ratio\":%.3f", figure->limit, figure->value / figure->limit);
+		printf(",\"limit\":%.*f,\"ratio\":%.3f", decimals, figure->limit, figure->value / figure->limit);
 	if (figure->goal > 0)
 		printf(",\"goal\":%.3g", figure->goal);
 	printf("}\n");

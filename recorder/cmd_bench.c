@@ -5,16 +5,20 @@
 #include "command.h"
 
 struct bench_options {
-	const char *folder;
+	const char *folder, *trace, *source;
 };
 
 static const struct option_row bench_rows[] = {
 	OPTION_ROW('d', "dir", "DIR", OPTION_TEXT, struct bench_options, folder,
 		   "the folder that snapshots are written to (default: the current one)"),
+	OPTION_ROW('t', "trace", "FILE", OPTION_TEXT, struct bench_options, trace,
+		   "the Chrome trace that parse reads (default: one of 2 million events that is made)"),
+	OPTION_ROW(0, "tile", "FILE", OPTION_TEXT, struct bench_options, source,
+		   "make that trace by repeating the events of FILE (default: they are made up)"),
 	OPTION_ROWS_END,
 };
 
-static int run_one(const char *name, const char *folder)
+static int run_one(const char *name, const struct bench_options *options)
 {
 	if (strcmp(name, "ring") == 0)
 		return bench_ring_one();
@@ -23,9 +27,11 @@ static int run_one(const char *name, const char *folder)
 	if (strcmp(name, "freeze") == 0)
 		return bench_freeze();
 	if (strcmp(name, "snapshot") == 0)
-		return bench_snapshot(folder);
+		return bench_snapshot(options->folder ? options->folder : ".");
 	if (strcmp(name, "ingest") == 0)
 		return bench_ingest();
+	if (strcmp(name, "parse") == 0)
+		return bench_parse(options->trace, options->source);
 	return 1;
 }
 
@@ -33,10 +39,10 @@ static int bench_run(const struct command_call *call)
 {
 	const struct bench_options *options = call->options;
 	for (int i = 0; i < call->argc; i++) {
-		int ret = run_one(call->argv[i], options->folder ? options->folder : ".");
+		int ret = run_one(call->argv[i], options);
 		if (ret > 0)
 			return command_misuse(call, "there is no benchmark '%s'; there are: ring ring-mt freeze "
-						    "snapshot ingest", call->argv[i]);
+						    "snapshot ingest parse", call->argv[i]);
 		if (ret < 0)
 			return command_failed(call, "%s: %s", call->argv[i], strerror(-ret));
 	}
@@ -52,7 +58,8 @@ const struct command command_bench = {
 		   "ring: a span with a given start, in the first lap, with half the ring pinned, and a scoped span. "
 		   "ring-mt: two threads at once. freeze: from the decision to the last of eight rings pinned. "
 		   "snapshot: a whole ring written to a window file, beside write() of as many bytes. ingest: from a ring to "
-		   "the macro view and the series filter, on one core.",
+		   "the macro view and the series filter, on one core. parse: reading a gzipped Chrome trace with two threads and "
+		   "with one, beside unpacking the same file.",
 	.examples = "driverec bench ring\ndriverec bench freeze snapshot --dir /var/lib/driverec",
 	.options = bench_rows,
 	.options_bytes = sizeof(struct bench_options),
