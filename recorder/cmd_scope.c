@@ -234,7 +234,8 @@ static int live(struct scope *scope)
 			due |= !scope->view.paused && scope_gather_poll(scope->gather, mono_ns) == 1;
 			if (due && gather(scope) == 0) {
 				due = false;
-				if (draw(scope) < 0)
+				int result = draw(scope);
+				if (result < 0 && result != -EINTR)
 					return 0;
 			}
 			drawn_mono_ns = mono_ns;
@@ -258,12 +259,8 @@ static int run_live(struct scope *scope)
 		return command_failed(scope->call, "the terminal cannot be used: %s", strerror(-result));
 	if (signal_number) {
 		/* Whoever waits for us is to see what ended us. */
-		sigset_t set;
 		signal(signal_number, SIG_DFL);
-		sigemptyset(&set);
-		sigaddset(&set, signal_number);
 		raise(signal_number);
-		sigprocmask(SIG_UNBLOCK, &set, NULL);
 	}
 	return COMMAND_DONE;
 }

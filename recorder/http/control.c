@@ -30,8 +30,8 @@ static bool step_belief(const struct daemon *daemon, uint32_t source, struct tri
 	bool found = false;
 	for (uint32_t id = 0; id < count; id++) {
 		struct triggers_belief belief;
-		if (triggers_engine_belief(daemon->engine, id, &belief) < 0 || belief.key.role != TRIGGERS_STEP ||
-		    belief.key.source != source || (found && belief.samples <= ret->samples))
+		if (triggers_engine_role(daemon->engine, id) != TRIGGERS_STEP ||
+		    triggers_engine_belief(daemon->engine, id, &belief) < 0 || belief.key.source != source || (found && belief.samples <= ret->samples))
 			continue;
 		*ret = belief;
 		found = true;

@@ -3,8 +3,9 @@
  * Plain escape codes that every terminal since the VT100 knows, and the alternate screen of xterm: what is
  * needed is little enough to need no terminal database and no library.
  *
- * Signals are blocked but while waiting, so that handlers never meet half a frame; those of a crash cannot
- * be, and restore the terminal with what is safe in a handler: write() and tcsetattr().
+ * Handlers of signals that end it set a flag and interrupt a write() to a terminal that takes nothing any
+ * more; a signal that comes just before a wait is seen at its end, 250 ms later. Those of a crash restore the
+ * terminal with what is safe in a handler: poll(), write() and tcsetattr().
  */
 #include "terminal.h"
 
@@ -36,7 +37,6 @@ static struct {
 	int input_fd;                /* -1: there are no keys */
 	struct termios before;
 	bool color;
-	sigset_t waiting; /* the mask while waiting */
 	struct sigaction crash_before[CRASH_SIGNALS];
 	char input[INPUT_BYTES];
 	size_t input_bytes;
@@ -44,6 +44,7 @@ static struct {
 	char *shown[SCOPE_HEIGHT_MAX];
 } terminal = {.input_fd = -1};
 
+/* What handlers have seen. */
 static volatile sig_atomic_t ended_by, resized, stopped;
 
 bool scope_terminal_there(void)
@@ -82,12 +83,11 @@ static int write_all(const char *bytes, size_t count)
 {
 	while (count > 0) {
 		ssize_t done = write(STDOUT_FILENO, bytes, count);
-		if (done < 0 && errno == EAGAIN) {
-			struct pollfd writable = {.fd = STDOUT_FILENO, .events = POLLOUT};
-			poll(&writable, 1, 1000);
-			continue;
-		}
-		if (done < 0 && errno != EINTR)
+		if (done < 0 && ended_by)
+			return -EINTR;
+		if (done < 0 && errno == EAGAIN)
+			poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 1000);
+		else if (done < 0 && errno != EINTR)
 			return -errno;
 		if (done > 0) {
 			bytes += done;
@@ -97,16 +97,19 @@ static int write_all(const char *bytes, size_t count)
 	return 0;
 }
 
-/* Safe in a handler. */
+/* Safe in a handler. Never waits long for a terminal that takes nothing any more. */
 static void give_back(void)
 {
+	struct pollfd writable = {.fd = STDOUT_FILENO, .events = POLLOUT};
 	if (!terminal.taken)
 		return;
 	terminal.taken = 0;
-	ssize_t wrote = write(STDOUT_FILENO, LEAVE, sizeof(LEAVE) - 1);
-	(void)wrote;
 	if (terminal.input_fd >= 0)
-		tcsetattr(terminal.input_fd, TCSADRAIN, &terminal.before);
+		tcsetattr(terminal.input_fd, TCSANOW, &terminal.before);
+	if (poll(&writable, 1, 1000) > 0) {
+		ssize_t wrote = write(STDOUT_FILENO, LEAVE, sizeof(LEAVE) - 1);
+		(void)wrote;
+	}
 }
 
 static int take(void)
@@ -120,7 +123,7 @@ static int take(void)
 		raw.c_iflag &= ~(tcflag_t)(IXON | ICRNL | INLCR | IGNCR);
 		raw.c_cc[VMIN] = 0;
 		raw.c_cc[VTIME] = 0;
-		if (tcsetattr(terminal.input_fd, TCSADRAIN, &raw) < 0)
+		if (tcsetattr(terminal.input_fd, TCSANOW, &raw) < 0)
 			return -errno;
 	}
 	terminal.taken = 1;
@@ -154,22 +157,15 @@ static void on_crash(int number, siginfo_t *info, void *context)
 static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
-	sigset_t blocked;
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGWINCH);
-	sigaddset(&blocked, SIGTSTP);
 	for (int i = 0; i < END_SIGNALS; i++) {
 		struct sigaction before;
 		/* Under nohup a hang-up stays ignored. */
-		if (sigaction(end_signals[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN)
-			continue;
-		sigaddset(&blocked, end_signals[i]);
-		sigaction(end_signals[i], &action, NULL);
+		if (sigaction(end_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(end_signals[i], &action, NULL);
 	}
 	sigaction(SIGWINCH, &action, NULL);
 	sigaction(SIGTSTP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	sigprocmask(SIG_BLOCK, &blocked, &terminal.waiting);
 	action = (struct sigaction){.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO};
 	for (int i = 0; i < CRASH_SIGNALS; i++)
 		sigaction(crash_signals[i], &action, &terminal.crash_before[i]);
@@ -290,12 +286,11 @@ static void stop(void)
 enum scope_terminal_event scope_terminal_wait(int ms, enum scope_key *ret_key, int *ret_signal)
 {
 	struct pollfd keys = {.fd = terminal.input_fd, .events = POLLIN};
-	struct timespec wait = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
 	*ret_signal = 0;
 	*ret_key = next_key();
 	if (*ret_key != SCOPE_KEY_NONE)
 		return SCOPE_TERMINAL_KEY;
-	int ready = ppoll(&keys, 1, &wait, &terminal.waiting);
+	int ready = ended_by || stopped || resized ? 0 : poll(&keys, 1, ms);
 	if (stopped) {
 		stopped = 0;
 		stop();

@@ -216,6 +216,20 @@ def how_it_ends(store):
         t.close()
     t = Terminal(["--store", store])
     t.until(lambda: t.shows("not live"))
+    for i in range(200):
+        # Nobody reads: the terminal is full before long.
+        t.resize(500 + i % 2, 190)
+        time.sleep(0.02)
+    t.child.send_signal(signal.SIGTERM)
+    try:
+        status = t.child.wait(10)
+    except subprocess.TimeoutExpired:
+        status = None
+    check("SIGTERM ends it in front of a terminal that takes nothing (%s)" % status, status == -signal.SIGTERM)
+    check("whose modes are as they were", termios.tcgetattr(t.slave) == t.before)
+    t.close()
+    t = Terminal(["--store", store])
+    t.until(lambda: t.shows("not live"))
     os.close(t.slave)
     os.close(t.master)
     status = t.child.wait(WAIT_S)

@@ -641,6 +641,12 @@ uint32_t triggers_engine_series_count(const struct triggers_engine *engine)
 	return engine->table.used;
 }
 
+enum triggers_role triggers_engine_role(const struct triggers_engine *engine, uint32_t id)
+{
+	const struct triggers_series *series = engine->table.place[id % TRIGGERS_SERIES_MAX];
+	return series ? series->role : (enum triggers_role)0;
+}
+
 int triggers_engine_belief(const struct triggers_engine *engine, uint32_t id, struct triggers_belief *ret)
 {
 	const struct triggers_series *series = engine->table.place[id % TRIGGERS_SERIES_MAX];

@@ -175,6 +175,8 @@ struct triggers_belief {
 };
 int triggers_engine_belief(const struct triggers_engine *engine, uint32_t series, struct triggers_belief *ret);
 uint32_t triggers_engine_series_count(const struct triggers_engine *engine);
+/* Cheap, for who looks for one kind among many; 0 where there is no such series. */
+enum triggers_role triggers_engine_role(const struct triggers_engine *engine, uint32_t series);
 
 /* The median step of a source's step series in ns, 0 where not yet known: windows are sized in steps. */
 int64_t triggers_engine_step_ns(const struct triggers_engine *engine, uint32_t source);
