@@ -120,7 +120,8 @@ static int export_through_writer(struct export *export, int fd)
 	};
 	int status = COMMAND_DONE;
 
-	export->write_failed = reducer_writer_new(fd, export->format, &options, export->folder, &export->writer);
+	export->write_failed =
+		reducer_writer_new(fd, export->format, &options, export->folder, &export->writer);
 	if (export->write_failed)
 		return COMMAND_FAILED;
 	status = export_sources_read(sources, &sink, true);
@@ -190,8 +191,8 @@ static int say_json(const struct export *export)
 static int say_result(struct export *export)
 {
 	char count[OUTPUT_TEXT_MAX], bytes[OUTPUT_TEXT_MAX];
-	bool copied = export->format == REDUCER_FORMAT_DREC && export->sources.format == REDUCER_FORMAT_DREC &&
-		      !export->options->strip_args;
+	bool copied = export->format == REDUCER_FORMAT_DREC &&
+		      export->sources.format == REDUCER_FORMAT_DREC && !export->options->strip_args;
 
 	if (!copied) {
 		add_left_out(export, "open spans, kept in manifest.json", export->sources.open_spans);
@@ -222,7 +223,9 @@ static uint64_t room_needed(struct export *export)
 		char buffer[64];
 		const char *path = export_sources_path(&export->sources, 0, buffer, sizeof(buffer));
 
-		return export->sources.format == REDUCER_FORMAT_DREC && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+		return export->sources.format == REDUCER_FORMAT_DREC && stat(path, &st) == 0
+			       ? (uint64_t)st.st_size
+			       : 0;
 	}
 	fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	status = fd < 0 ? COMMAND_FAILED : export_through_writer(export, fd);
@@ -295,14 +298,15 @@ static int take_output(struct export *export)
 	const char *output = export->options->output, *slash;
 
 	if (!output)
-		return command_misuse(export->call, "where to? -o FILE.json.gz, .json, .xplane.pb, .pftrace or .drec");
+		return command_misuse(export->call,
+				      "where to? -o FILE.json.gz, .json, .xplane.pb, .pftrace or .drec");
 	export->format = reducer_format_of_name(output);
 	if (export->format == REDUCER_FORMAT_NONE)
-		return command_misuse(export->call, "%s: there is .json, .json.gz, .xplane.pb, .pftrace and .drec",
-				      output);
+		return command_misuse(export->call,
+				      "%s: there is .json, .json.gz, .xplane.pb, .pftrace and .drec", output);
 	slash = strrchr(output, '/');
-	snprintf(export->folder, sizeof(export->folder), "%.*s", slash ? (int)(slash - output) + (slash == output) : 1,
-		 slash ? output : ".");
+	snprintf(export->folder, sizeof(export->folder), "%.*s",
+		 slash ? (int)(slash - output) + (slash == output) : 1, slash ? output : ".");
 	return COMMAND_DONE;
 }
 
@@ -319,7 +323,8 @@ static int export_run(const struct command_call *call)
 	export->watched = isatty(STDERR_FILENO);
 	status = take_output(export);
 	if (status == COMMAND_DONE)
-		status = export_sources_find(&export->sources, call->argv[0], export->options->store, export->folder);
+		status = export_sources_find(&export->sources, call->argv[0], export->options->store,
+					     export->folder);
 	/* Chrome traces keep their time as it is, and Perfetto's writer waits for it. */
 	if (status == COMMAND_DONE)
 		status = export_sources_base(&export->sources, export->format == REDUCER_FORMAT_XPLANE ||
@@ -335,14 +340,18 @@ const struct command command_export = {
 	.name = "export",
 	.summary = "write an incident, a window file, a ring or a trace in another format",
 	.operands = "ID|FILE -o OUT",
-	.details =
-		"Reads Chrome traces and XPlane files (plain, gzip or zstd), rings, .drec files and incidents. The name "
-		"of OUT says the format: .json and .json.gz are Chrome trace JSON, for Perfetto and chrome://tracing; "
-		".pftrace is Perfetto's own; .xplane.pb is for XProf and TensorBoard; .drec is a raw window file.\n"
-		"Says how many events were written, and what the format has no place for. OUT appears when it is whole.",
-	.examples = "driverec export 7f3a -o stall.json.gz\ndriverec export trace.json.gz -o trace.pftrace\n"
-		    "driverec export host.xplane.pb -o host.json.gz\ndriverec export rank3.drec -o rank3.json "
-		    "--strip-args",
+	.details = "Reads Chrome traces and XPlane files (plain, gzip or zstd), rings, .drec files and "
+		   "incidents. The name "
+		   "of OUT says the format: .json and .json.gz are Chrome trace JSON, for Perfetto and "
+		   "chrome://tracing; "
+		   ".pftrace is Perfetto's own; .xplane.pb is for XProf and TensorBoard; .drec is a raw "
+		   "window file.\n"
+		   "Says how many events were written, and what the format has no place for. OUT appears "
+		   "when it is whole.",
+	.examples =
+		"driverec export 7f3a -o stall.json.gz\ndriverec export trace.json.gz -o trace.pftrace\n"
+		"driverec export host.xplane.pb -o host.json.gz\ndriverec export rank3.drec -o rank3.json "
+		"--strip-args",
 	.options = export_rows,
 	.options_bytes = sizeof(struct export_options),
 	.operands_min = 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring has a size, so a trace is read twice: once to learn how much room its events take and when they are, once
- * to write them. What the ring then holds is written as one window that spans all of it.
+ * A ring has a size, so a trace is read twice: once to learn how much room its events take and when they are,
+ * once to write them. What the ring then holds is written as one window that spans all of it.
  */
 #include "export_drec.h"
 
@@ -26,7 +26,8 @@ enum {
 	CHUNK_BYTES = 1 << 20,
 	ROOM_SPARE_BYTES = 8 << 20,
 	RING_LEAST_BYTES = 16 << 20,
-	RECORD_MOST_BYTES = 96, /* a record with all its additions but the texts, padding, and what stands in extra */
+	RECORD_MOST_BYTES =
+		96, /* a record with all its additions but the texts, padding, and what stands in extra */
 	DICT_IDS = 65535,
 	DICT_BYTES = 16 << 20,
 };
@@ -72,8 +73,8 @@ int export_drec_copy(struct export_sources *sources, int fd, struct export_drec_
 	struct drec_reader *reader = NULL;
 	struct drec_problem problem = {0};
 	char buffer[64];
-	int r = drec_reader_open(AT_FDCWD, export_sources_path(sources, 0, buffer, sizeof(buffer)), NULL, &reader,
-				 &problem);
+	int r = drec_reader_open(AT_FDCWD, export_sources_path(sources, 0, buffer, sizeof(buffer)), NULL,
+				 &reader, &problem);
 
 	if (r < 0) {
 		*ret_status = command_failed(sources->call, "%s: %s (at byte %" PRIu64 ")", sources->path[0],
@@ -103,7 +104,7 @@ static int measure_event(void *context, const struct reducer_event *event)
 {
 	struct measure *measure = context;
 	size_t category = event->category.bytes > event->category_raw.bytes ? event->category.bytes
-									     : event->category_raw.bytes;
+									    : event->category_raw.bytes;
 	uint64_t bytes = RECORD_MOST_BYTES + padded(event->name.bytes) + padded(event->extra.bytes);
 
 	if (!measure->strip_args)
@@ -172,16 +173,23 @@ static int make_member(void *context, const struct reducer_member *member)
 	return making->sink.member(making->sink.context, member);
 }
 
-static int open_ring(struct export_sources *sources, struct making *making, const char *folder, uint64_t bytes)
+static int open_ring(struct export_sources *sources, struct making *making, const char *folder,
+		     uint64_t bytes)
 {
 	char run_dir[480], rings[512], needed[OUTPUT_TEXT_MAX];
-	struct drec_options options = {.run_dir = run_dir, .name = "export", .ring_bytes = bytes, .no_exit_mark = 1,
-				       .chunk_bytes = CHUNK_BYTES, .dict_ids = DICT_IDS, .dict_bytes = DICT_BYTES};
+	struct drec_options options = {.run_dir = run_dir,
+				       .name = "export",
+				       .ring_bytes = bytes,
+				       .no_exit_mark = 1,
+				       .chunk_bytes = CHUNK_BYTES,
+				       .dict_ids = DICT_IDS,
+				       .dict_bytes = DICT_BYTES};
 	struct drec_problem problem = {0};
 	const char *why = "";
 	int r;
 
-	if ((size_t)snprintf(run_dir, sizeof(run_dir), "%s/.driverec-export-XXXXXX", folder) >= sizeof(run_dir))
+	if ((size_t)snprintf(run_dir, sizeof(run_dir), "%s/.driverec-export-XXXXXX", folder) >=
+	    sizeof(run_dir))
 		return command_failed(sources->call, "%s: the name is too long", folder);
 	if (!mkdtemp(run_dir))
 		return command_failed(sources->call, "%s: %s", folder, strerror(errno));
@@ -198,8 +206,10 @@ static int open_ring(struct export_sources *sources, struct making *making, cons
 		return command_failed(sources->call, "a ring of %s cannot be made in %s: %s",
 				      output_bytes(needed, bytes), folder, *why ? why : strerror(-r));
 	if (drec_ring_bytes(making->rec) < bytes)
-		return command_failed(sources->call, "the events need a ring of %s, and there is room for half of it at "
-				      "most in %s; write .json.gz, or free some", output_bytes(needed, bytes), folder);
+		return command_failed(sources->call,
+				      "the events need a ring of %s, and there is room for half of it at "
+				      "most in %s; write .json.gz, or free some",
+				      output_bytes(needed, bytes), folder);
 	return COMMAND_DONE;
 }
 
@@ -207,7 +217,8 @@ static int feed(struct export_sources *sources, struct making *making)
 {
 	const struct reducer_sink sink = {.context = making, .event = make_event, .member = make_member};
 	const struct reducer_ring_sink_options options = {.array_root = sources->array_root,
-							  .has_base = sources->has_base && sources->base_unix_ns,
+							  .has_base =
+								  sources->has_base && sources->base_unix_ns,
 							  .base_unix_ns = sources->base_unix_ns};
 	int r = reducer_ring_sink_new(making->rec, &options, &making->ring);
 
@@ -216,15 +227,17 @@ static int feed(struct export_sources *sources, struct making *making)
 	making->sink = reducer_ring_sink(making->ring);
 	r = export_sources_read(sources, &sink, true);
 	if (sources->sink_failed)
-		return command_failed(sources->call, "%s: %s", sources->path[0], strerror(-sources->sink_failed));
+		return command_failed(sources->call, "%s: %s", sources->path[0],
+				      strerror(-sources->sink_failed));
 	return r;
 }
 
 /* Every event of the ring, whatever time it says. */
-static int write_window(const struct export_sources *sources, struct making *making, const struct measure *measure,
-			int fd)
+static int write_window(const struct export_sources *sources, struct making *making,
+			const struct measure *measure, int fd)
 {
-	int64_t base_ns = sources->base_unix_ns, now_ns = unix_now(), made_ns = now_ns - 3600 * (int64_t)1000000000;
+	int64_t base_ns = sources->base_unix_ns, now_ns = unix_now(),
+		made_ns = now_ns - 3600 * (int64_t)1000000000;
 	int64_t a_ns = measure->events ? ns_add(measure->first_ns, base_ns) : now_ns;
 	int64_t b_ns = measure->events ? ns_add(measure->last_ns, base_ns) : now_ns;
 
@@ -235,16 +248,18 @@ int export_drec_make(struct export_sources *sources, int fd, const char *folder,
 		     struct export_drec_result *ret, int *ret_status)
 {
 	struct measure measure = {.first_ns = INT64_MAX, .last_ns = INT64_MIN, .strip_args = strip_args};
-	const struct reducer_sink sink = {.context = &measure, .event = measure_event, .member = measure_member};
+	const struct reducer_sink sink = {
+		.context = &measure, .event = measure_event, .member = measure_member};
 	struct making making = {.strip_args = strip_args};
 	char text[OUTPUT_TEXT_MAX];
 	int r = 0;
 
 	*ret_status = export_sources_read(sources, &sink, false);
 	if (*ret_status == COMMAND_DONE && ring_bytes_for(&measure) > RING_MOST_BYTES)
-		*ret_status = command_failed(sources->call, "%s: its events take %s, and a ring holds at most 2 GiB: "
-					     "write .json.gz, or a part of it", sources->path[0],
-					     output_bytes(text, measure.bytes));
+		*ret_status = command_failed(sources->call,
+					     "%s: its events take %s, and a ring holds at most 2 GiB: "
+					     "write .json.gz, or a part of it",
+					     sources->path[0], output_bytes(text, measure.bytes));
 	if (*ret_status == COMMAND_DONE)
 		*ret_status = open_ring(sources, &making, folder, ring_bytes_for(&measure));
 	if (*ret_status == COMMAND_DONE)
@@ -255,7 +270,7 @@ int export_drec_make(struct export_sources *sources, int fd, const char *folder,
 		drec_close(making.rec);
 		r = write_window(sources, &making, &measure, fd);
 		*ret = (struct export_drec_result){stats->events, stats->refused, making.args_left_out,
-						    (uint64_t)bytes_on_disk(fd)};
+						   (uint64_t)bytes_on_disk(fd)};
 	}
 	drec_reader_free(making.reader);
 	reducer_ring_sink_free(making.ring);

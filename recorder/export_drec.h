@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Window files out of an export: a ring or window file as it is, and anything else through a ring made for it (and
- * gone with it).
+ * Window files out of an export: a ring or window file as it is, and anything else through a ring made for it
+ * (and gone with it).
  */
 #ifndef RECORDER_EXPORT_DREC_H
 #define RECORDER_EXPORT_DREC_H
@@ -9,9 +9,9 @@
 #include "export_sources.h"
 
 struct export_drec_result {
-	uint64_t events;   /* 0 where the file was taken as it is */
-	uint64_t too_big;  /* events over 512 KiB */
-	uint64_t args;     /* left out */
+	uint64_t events;  /* 0 where the file was taken as it is */
+	uint64_t too_big; /* events over 512 KiB */
+	uint64_t args;    /* left out */
 	uint64_t file_bytes;
 };
 

@@ -105,7 +105,8 @@ static int find_incident(struct export_sources *sources, const char *what, const
 		if (r < 0)
 			status = command_failed(sources->call, "%s: %s", entry.folder, strerror(-r));
 		else if (sources->count == 0)
-			status = command_failed(sources->call, "%s: holds no raw window; driverec show %.8s says why",
+			status = command_failed(sources->call,
+						"%s: holds no raw window; driverec show %.8s says why",
 						entry.folder, entry.id);
 	}
 	incidents_store_free(store);
@@ -138,7 +139,8 @@ const char *export_sources_path(const struct export_sources *sources, size_t ind
 	return buffer;
 }
 
-static int refuse(const struct export_sources *sources, size_t index, int error, const struct reducer_problem *problem)
+static int refuse(const struct export_sources *sources, size_t index, int error,
+		  const struct reducer_problem *problem)
 {
 	/* A file that is not there has no bytes to point at. */
 	if (error == -EBADMSG || problem->offset)
@@ -148,7 +150,8 @@ static int refuse(const struct export_sources *sources, size_t index, int error,
 			      problem->what[0] ? problem->what : strerror(-error));
 }
 
-static int find_file(struct export_sources *sources, const char *path, const struct stat *st, const char *folder)
+static int find_file(struct export_sources *sources, const char *path, const struct stat *st,
+		     const char *folder)
 {
 	struct reducer_problem problem = {0};
 	char buffer[PIPE_PATH_MAX];
@@ -158,11 +161,13 @@ static int find_file(struct export_sources *sources, const char *path, const str
 		r = spool_pipe(sources, path, folder);
 	if (r < 0)
 		return command_failed(sources->call, "%s: %s", path, strerror(-r));
-	r = reducer_trace_sniff(export_sources_path(sources, 0, buffer, sizeof(buffer)), &sources->format, &problem);
+	r = reducer_trace_sniff(export_sources_path(sources, 0, buffer, sizeof(buffer)), &sources->format,
+				&problem);
 	return r < 0 ? refuse(sources, 0, r, &problem) : COMMAND_DONE;
 }
 
-int export_sources_find(struct export_sources *sources, const char *what, const char *store, const char *folder)
+int export_sources_find(struct export_sources *sources, const char *what, const char *store,
+			const char *folder)
 {
 	struct stat st;
 	bool there = stat(what, &st) == 0;
@@ -219,11 +224,12 @@ int export_sources_base(struct export_sources *sources, bool all)
 		drec_reader_free(reader);
 		return COMMAND_DONE;
 	}
-	r = reducer_trace_read(export_sources_path(sources, 0, buffer, sizeof(buffer)), sources->format, &sink,
-			       &search.report);
+	r = reducer_trace_read(export_sources_path(sources, 0, buffer, sizeof(buffer)), sources->format,
+			       &sink, &search.report);
 	if (r < 0)
-		return refuse(sources, 0, r,
-			      &search.report.problem[search.report.n_problems ? search.report.n_problems - 1 : 0]);
+		return refuse(
+			sources, 0, r,
+			&search.report.problem[search.report.n_problems ? search.report.n_problems - 1 : 0]);
 	sources->array_root = search.report.array_root;
 	sources->has_base = search.report.has_base;
 	sources->base_unix_ns = search.report.base_unix_ns;
@@ -239,7 +245,8 @@ static int pass_event(void *context, const struct reducer_event *event)
 	struct reducer_event moved = *event;
 
 	if (sources->count > 1 && event->group.bytes)
-		sources->sink_failed = export_pids_of(&sources->pids, sources->ring, event->group, &moved.group);
+		sources->sink_failed =
+			export_pids_of(&sources->pids, sources->ring, event->group, &moved.group);
 	if (sources->format == REDUCER_FORMAT_DREC && event->has_time &&
 	    __builtin_sub_overflow(event->start_ns, sources->base_unix_ns, &moved.start_ns))
 		moved.start_ns = event->start_ns < 0 ? INT64_MIN : INT64_MAX;
@@ -304,7 +311,8 @@ static int read_ring(struct export_sources *sources, size_t index, const struct 
 	return r;
 }
 
-static int read_source(struct export_sources *sources, size_t index, const struct reducer_sink *sink, bool say_damage)
+static int read_source(struct export_sources *sources, size_t index, const struct reducer_sink *sink,
+		       bool say_damage)
 {
 	struct reducer_read_report report = {0};
 	char buffer[PIPE_PATH_MAX];
@@ -313,12 +321,13 @@ static int read_source(struct export_sources *sources, size_t index, const struc
 	if (sources->format == REDUCER_FORMAT_DREC)
 		r = read_ring(sources, index, sink, &report);
 	else
-		r = reducer_trace_read(export_sources_path(sources, index, buffer, sizeof(buffer)), sources->format,
-				       sink, &report);
+		r = reducer_trace_read(export_sources_path(sources, index, buffer, sizeof(buffer)),
+				       sources->format, sink, &report);
 	if (sources->sink_failed)
 		return COMMAND_FAILED;
 	if (r < 0)
-		return refuse(sources, index, r, &report.problem[report.n_problems ? report.n_problems - 1 : 0]);
+		return refuse(sources, index, r,
+			      &report.problem[report.n_problems ? report.n_problems - 1 : 0]);
 	for (unsigned i = 0; say_damage && i < report.n_problems; i++)
 		command_failed(sources->call, "%s: %s (at byte %" PRIu64 ")", sources->path[index],
 			       report.problem[i].what, report.problem[i].offset);

@@ -109,7 +109,8 @@ static void add_args(struct reducer_pftrace_writer *w, const struct reducer_even
 }
 
 /* Name, category, args and what else the event says; its id where that says nothing of its place. */
-static void make_content(struct reducer_pftrace_writer *w, const struct reducer_event *event, bool id_is_place)
+static void make_content(struct reducer_pftrace_writer *w, const struct reducer_event *event,
+			 bool id_is_place)
 {
 	buffer_clear(&w->content);
 	if (event->name.bytes || event->name_raw.bytes)
@@ -119,7 +120,8 @@ static void make_content(struct reducer_pftrace_writer *w, const struct reducer_
 	if (event->has_id && !id_is_place)
 		add_number(w, "id", event->id);
 	if (event->extra.bytes)
-		pf_add_members(&w->content, &w->names, event->extra, id_is_place ? says_place : says_place_but_id);
+		pf_add_members(&w->content, &w->names, event->extra,
+			       id_is_place ? says_place : says_place_but_id);
 }
 
 static int put_content(struct reducer_pftrace_writer *w, uint64_t *ret_place, uint32_t *ret_bytes)
@@ -167,15 +169,21 @@ static int add_record(struct reducer_pftrace_writer *w, const struct reducer_eve
 	if (kind == PF_SPAN && event->duration_ns >= 0)
 		end = end_of(event);
 	*record = (struct pf_record){
-		.start_ns = event->start_ns, .start_ps = event->start_ps, .end_ns = end.ns, .end_ps = end.ps,
-		.order = w->order++, .track = track, .kind = (uint8_t)kind,
+		.start_ns = event->start_ns,
+		.start_ps = event->start_ps,
+		.end_ns = end.ns,
+		.end_ps = end.ps,
+		.order = w->order++,
+		.track = track,
+		.kind = (uint8_t)kind,
 	};
 	w->left_out[PF_LEFT_PS] += event->start_ps || end.ps;
 	w->stats.events++;
 	return put_content(w, &record->place, &record->bytes);
 }
 
-static int put_plain(struct reducer_pftrace_writer *w, const struct reducer_event *event, enum pf_record_kind kind)
+static int put_plain(struct reducer_pftrace_writer *w, const struct reducer_event *event,
+		     enum pf_record_kind kind)
 {
 	int failed = 0;
 	uint32_t track = thread_of(w, event, &failed);
@@ -198,7 +206,8 @@ static uint64_t hash_id(const struct reducer_event *event, const struct further 
 }
 
 /* A span may say of itself which flows go in and out. */
-static int put_span(struct reducer_pftrace_writer *w, const struct reducer_event *event, const struct further *further)
+static int put_span(struct reducer_pftrace_writer *w, const struct reducer_event *event,
+		    const struct further *further)
 {
 	uint32_t before = w->records.count;
 	if (!event->has_duration || event->duration_ns < 0)
@@ -211,15 +220,19 @@ static int put_span(struct reducer_pftrace_writer *w, const struct reducer_event
 	struct pf_flow *flow = pf_list_add(&w->flows, sizeof(*flow));
 	if (!flow)
 		return -ENOMEM;
-	*flow = (struct pf_flow){.id = pf_hash(0xcbf29ce484222325u, further->bind_id), .ns = record->start_ns,
-				 .ps = record->start_ps, .track = record->track, .order = record->order,
+	*flow = (struct pf_flow){.id = pf_hash(0xcbf29ce484222325u, further->bind_id),
+				 .ns = record->start_ns,
+				 .ps = record->start_ps,
+				 .track = record->track,
+				 .order = record->order,
 				 .ends = !further->flow_out};
 	record->flags |= PF_HAS_FLOWS;
 	w->stats.events++;
 	return 0;
 }
 
-static int put_flow(struct reducer_pftrace_writer *w, const struct reducer_event *event, const struct further *further)
+static int put_flow(struct reducer_pftrace_writer *w, const struct reducer_event *event,
+		    const struct further *further)
 {
 	int failed = 0;
 	uint32_t track = thread_of(w, event, &failed);
@@ -230,28 +243,38 @@ static int put_flow(struct reducer_pftrace_writer *w, const struct reducer_event
 		return -ENOMEM;
 	uint64_t hash = pf_hash(pf_hash(0xcbf29ce484222325u, event->category), event->name);
 	*flow = (struct pf_flow){
-		.id = hash_id(event, further, hash), .ns = event->start_ns, .ps = event->start_ps, .track = track,
-		.order = UINT32_MAX, .ends = event->kind == DREC_FLOW_END,
+		.id = hash_id(event, further, hash),
+		.ns = event->start_ns,
+		.ps = event->start_ps,
+		.track = track,
+		.order = UINT32_MAX,
+		.ends = event->kind == DREC_FLOW_END,
 		.next = event->kind == DREC_FLOW_END && !further->binds_enclosing,
 	};
 	w->stats.events++;
 	return 0;
 }
 
-static int put_half(struct reducer_pftrace_writer *w, const struct reducer_event *event, const struct further *further,
-		    bool async)
+static int put_half(struct reducer_pftrace_writer *w, const struct reducer_event *event,
+		    const struct further *further, bool async)
 {
 	int failed = 0;
-	uint32_t track = async ? pf_track_named(&w->tracks, PF_TRACK_KIND_ASYNC, event->group, event->name, &failed)
-			       : thread_of(w, event, &failed);
+	uint32_t track =
+		async ? pf_track_named(&w->tracks, PF_TRACK_KIND_ASYNC, event->group, event->name, &failed)
+		      : thread_of(w, event, &failed);
 	if (track == PF_NO_TRACK)
 		return failed ? failed : left(w, PF_LEFT_TRACKS);
 	struct pf_half *half = pf_list_add(&w->halves, sizeof(*half));
 	if (!half)
 		return -ENOMEM;
 	bool end = event->kind == DREC_END || event->kind == DREC_ASYNC_END;
-	*half = (struct pf_half){.key = track, .ns = event->start_ns, .ps = event->start_ps, .order = w->order++,
-				 .track = track, .kind = event->kind, .async = async};
+	*half = (struct pf_half){.key = track,
+				 .ns = event->start_ns,
+				 .ps = event->start_ps,
+				 .order = w->order++,
+				 .track = track,
+				 .kind = event->kind,
+				 .async = async};
 	if (event->name.bytes)
 		half->name = pf_hash(0xcbf29ce484222325u, event->name);
 	if (async) {
@@ -287,7 +310,8 @@ static int put_sample(struct reducer_pftrace_writer *w, const struct reducer_eve
 	}
 	if (w->scratch.failed)
 		return w->scratch.failed;
-	uint32_t track = pf_track_named(&w->tracks, PF_TRACK_KIND_COUNTER, event->group, text_of(&w->scratch), &failed);
+	uint32_t track = pf_track_named(&w->tracks, PF_TRACK_KIND_COUNTER, event->group, text_of(&w->scratch),
+					&failed);
 	if (track == PF_NO_TRACK)
 		return failed ? failed : left(w, PF_LEFT_TRACKS);
 	buffer_clear(&w->content);
@@ -295,7 +319,8 @@ static int put_sample(struct reducer_pftrace_writer *w, const struct reducer_eve
 		proto_add_u64(&w->content, PF_EVENT_COUNTER, (uint64_t)number.integer);
 	else
 		proto_add_double(&w->content, PF_EVENT_COUNTER_DOUBLE,
-				 number.kind == PF_NUMBER_UINT ? (double)(uint64_t)number.integer : number.real);
+				 number.kind == PF_NUMBER_UINT ? (double)(uint64_t)number.integer
+							       : number.real);
 	return add_record(w, event, track, PF_COUNTER);
 }
 
@@ -399,7 +424,8 @@ static int put_mark(struct reducer_pftrace_writer *w, const struct reducer_event
 }
 
 /* Kinds that the reader leaves uninterpreted, but which have a place here. */
-static int put_other(struct reducer_pftrace_writer *w, const struct reducer_event *event, const struct further *further)
+static int put_other(struct reducer_pftrace_writer *w, const struct reducer_event *event,
+		     const struct further *further)
 {
 	if (further->phase == 'I' || further->phase == 'R')
 		return put_plain(w, event, PF_INSTANT);
@@ -526,7 +552,8 @@ static const char *const left_out_name[PF_LEFT_COUNT] = {
 	[PF_LEFT_SHIFTED] = "times before 0 (all are moved)",
 };
 
-size_t reducer_pftrace_writer_left_out(const struct reducer_pftrace_writer *w, struct reducer_left_out *ret, size_t room)
+size_t reducer_pftrace_writer_left_out(const struct reducer_pftrace_writer *w, struct reducer_left_out *ret,
+				       size_t room)
 {
 	size_t count = 0;
 	for (unsigned i = 0; i < PF_LEFT_COUNT; i++) {

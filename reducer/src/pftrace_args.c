@@ -11,7 +11,7 @@
 
 enum { DEPTH_MAX = 32 }; /* deeper values are written as the JSON that they are */
 
-static void add_value(struct buffer *out, struct pf_names *names, struct reducer_text value, unsigned depth);
+static bool add_value(struct buffer *out, struct pf_names *names, struct reducer_text value, unsigned depth);
 
 static void add_name(struct buffer *out, struct pf_names *names, struct reducer_text key)
 {
@@ -75,11 +75,21 @@ static void add_word(struct buffer *out, struct reducer_text value)
 		add_text(out, value);
 }
 
-static void add_members(struct buffer *out, uint32_t field, struct pf_names *names, struct reducer_text rest,
+/* Whether nothing is left but what may stand between values. */
+static bool used_up(struct reducer_text rest)
+{
+	for (size_t i = 0; i < rest.bytes; i++)
+		if (!strchr(", \t\r\n", rest.data[i]) || !rest.data[i])
+			return false;
+	return true;
+}
+
+static bool add_members(struct buffer *out, uint32_t field, struct pf_names *names, struct reducer_text rest,
 			unsigned depth, bool (*skip)(struct reducer_text key))
 {
 	struct reducer_text raw, value;
 	struct buffer key = {0};
+	bool whole = true;
 	while (json_next_member(&rest, &raw, &value)) {
 		struct reducer_text said = {raw.data + 1, raw.bytes - 2};
 		if (!json_is_plain(said)) {
@@ -91,66 +101,83 @@ static void add_members(struct buffer *out, uint32_t field, struct pf_names *nam
 			continue;
 		size_t begun = proto_begin(out, field);
 		add_name(out, names, said);
-		add_value(out, names, value, depth);
+		whole &= add_value(out, names, value, depth);
 		proto_end(out, begun);
 	}
 	if (key.failed)
 		out->failed = key.failed;
 	buffer_free(&key);
+	return whole && used_up(rest);
 }
 
-static void add_elements(struct buffer *out, struct pf_names *names, struct reducer_text inner, unsigned depth)
+static bool add_elements(struct buffer *out, struct pf_names *names, struct reducer_text inner,
+			 unsigned depth)
 {
 	const char *p = inner.data, *end = inner.data + inner.bytes;
+	bool whole = true;
 	for (;;) {
-		while (p < end && (*p == ',' || strchr(" \t\r\n", *p)))
+		while (p < end && (*p == ',' || *p == ' ' || *p == '\t' || *p == '\r' || *p == '\n'))
 			p++;
 		if (p == end)
-			return;
+			return whole;
 		const char *from = p;
 		enum json_end result = json_value(&p, end, false);
-		if (result == JSON_MORE && from < end && !strchr("\"[{", *from))
+		if (result == JSON_MORE && from < end && *from != '"' && *from != '[' && *from != '{')
 			p = end; /* a bare word is ended by the array's end */
 		else if (result != JSON_OK || p == from)
-			return;
+			return false;
 		size_t begun = proto_begin(out, PF_ANNOTATION_ARRAY);
-		add_value(out, names, (struct reducer_text){from, (size_t)(p - from)}, depth);
+		whole &= add_value(out, names, (struct reducer_text){from, (size_t)(p - from)}, depth);
 		proto_end(out, begun);
 	}
 }
 
-static void add_value(struct buffer *out, struct pf_names *names, struct reducer_text value, unsigned depth)
+static bool add_value(struct buffer *out, struct pf_names *names, struct reducer_text value, unsigned depth)
 {
 	char first = value.bytes ? *value.data : 0, last = value.bytes ? value.data[value.bytes - 1] : 0;
 	struct reducer_text inner = {value.data + 1, value.bytes >= 2 ? value.bytes - 2 : 0};
 	size_t before = out->bytes;
+	bool whole = true;
 	if (value.bytes >= 2 && first == '"' && last == '"') {
 		add_text(out, inner);
-		return;
+		return true;
 	}
 	if (value.bytes >= 2 && depth < DEPTH_MAX && first == '{' && last == '}')
-		add_members(out, PF_ANNOTATION_DICT, names, inner, depth + 1, NULL);
+		whole = add_members(out, PF_ANNOTATION_DICT, names, inner, depth + 1, NULL);
 	else if (value.bytes >= 2 && depth < DEPTH_MAX && first == '[' && last == ']')
-		add_elements(out, names, inner, depth + 1);
+		whole = add_elements(out, names, inner, depth + 1);
 	else
 		add_word(out, value);
 	/* Neither an empty object nor an empty array has a form of its own. */
 	if (out->bytes == before)
 		add_text(out, value);
+	return whole;
 }
 
-void pf_add_annotation(struct buffer *out, struct pf_names *names, struct reducer_text key, struct reducer_text value)
+void pf_add_annotation(struct buffer *out, struct pf_names *names, struct reducer_text key,
+		       struct reducer_text value)
 {
 	size_t begun = proto_begin(out, PF_EVENT_ANNOTATIONS);
 	add_name(out, names, key);
-	add_value(out, names, value, 0);
+	(void)add_value(out, names, value, 0);
 	proto_end(out, begun);
 }
 
+/* What is damaged is read once more, as what it must have meant. */
 void pf_add_members(struct buffer *out, struct pf_names *names, struct reducer_text members,
 		    bool (*skip)(struct reducer_text key))
 {
-	add_members(out, PF_EVENT_ANNOTATIONS, names, members, 0, skip);
+	size_t before = out->bytes;
+	if (add_members(out, PF_EVENT_ANNOTATIONS, names, members, 0, skip))
+		return;
+	struct buffer fixed = {0};
+	json_repair_members(&fixed, members);
+	out->bytes = before;
+	(void)add_members(out, PF_EVENT_ANNOTATIONS, names, (struct reducer_text){fixed.data, fixed.bytes}, 0,
+			  skip);
+	if (fixed.failed)
+		out->failed = fixed.failed;
+	buffer_free(&fixed);
 }
 
 void pf_add_args(struct buffer *out, struct pf_names *names, struct reducer_text args)

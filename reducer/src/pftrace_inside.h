@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of the Perfetto writer. pftrace.c takes events and puts each one's content aside as the encoded
- * fields of a TrackEvent; what is needed to order it stays in memory as a record. At the end pftrace_pair.c makes
- * spans of begins and ends, pftrace_lanes.c lays records out so that nothing on a lane overlaps without nesting,
- * and pftrace_out.c merges the lanes into packets in the order of time.
+ * fields of a TrackEvent; what is needed to order it stays in memory as a record. At the end pftrace_pair.c
+ * makes spans of begins and ends, pftrace_lanes.c lays records out so that nothing on a lane overlaps without
+ * nesting, and pftrace_out.c merges the lanes into packets in the order of time.
  */
 #ifndef REDUCER_PFTRACE_INSIDE_H
 #define REDUCER_PFTRACE_INSIDE_H
@@ -19,30 +19,69 @@
 enum {
 	PF_TRACE_PACKET = 1,
 
-	PF_PACKET_CLOCK_SNAPSHOT = 6, PF_PACKET_TIMESTAMP = 8, PF_PACKET_SEQUENCE_ID = 10, PF_PACKET_TRACK_EVENT = 11,
-	PF_PACKET_INTERNED_DATA = 12, PF_PACKET_SEQUENCE_FLAGS = 13, PF_PACKET_TRACK_DESCRIPTOR = 60,
+	PF_PACKET_CLOCK_SNAPSHOT = 6,
+	PF_PACKET_TIMESTAMP = 8,
+	PF_PACKET_SEQUENCE_ID = 10,
+	PF_PACKET_TRACK_EVENT = 11,
+	PF_PACKET_INTERNED_DATA = 12,
+	PF_PACKET_SEQUENCE_FLAGS = 13,
+	PF_PACKET_TRACK_DESCRIPTOR = 60,
 	PF_PACKET_FIRST_ON_SEQUENCE = 87,
 
-	PF_SNAPSHOT_CLOCKS = 1, PF_SNAPSHOT_PRIMARY = 2, PF_CLOCK_ID = 1, PF_CLOCK_TIMESTAMP = 2,
-	PF_CLOCK_REALTIME = 1, PF_CLOCK_BOOTTIME = 6,
+	PF_SNAPSHOT_CLOCKS = 1,
+	PF_SNAPSHOT_PRIMARY = 2,
+	PF_CLOCK_ID = 1,
+	PF_CLOCK_TIMESTAMP = 2,
+	PF_CLOCK_REALTIME = 1,
+	PF_CLOCK_BOOTTIME = 6,
 
-	PF_TRACK_UUID = 1, PF_TRACK_NAME = 2, PF_TRACK_PROCESS = 3, PF_TRACK_THREAD = 4, PF_TRACK_PARENT = 5,
-	PF_TRACK_COUNTER = 8, PF_TRACK_CHILD_ORDERING = 11, PF_TRACK_RANK = 12, PF_TRACK_DESCRIPTION = 14,
+	PF_TRACK_UUID = 1,
+	PF_TRACK_NAME = 2,
+	PF_TRACK_PROCESS = 3,
+	PF_TRACK_THREAD = 4,
+	PF_TRACK_PARENT = 5,
+	PF_TRACK_COUNTER = 8,
+	PF_TRACK_CHILD_ORDERING = 11,
+	PF_TRACK_RANK = 12,
 	PF_ORDERING_EXPLICIT = 3,
-	PF_PROCESS_PID = 1, PF_PROCESS_NAME = 6, PF_PROCESS_LABELS = 8,
-	PF_THREAD_PID = 1, PF_THREAD_TID = 2, PF_THREAD_NAME = 5,
+	PF_PROCESS_PID = 1,
+	PF_PROCESS_NAME = 6,
+	PF_PROCESS_LABELS = 8,
+	PF_THREAD_PID = 1,
+	PF_THREAD_TID = 2,
+	PF_THREAD_NAME = 5,
 
-	PF_EVENT_CATEGORY_IIDS = 3, PF_EVENT_ANNOTATIONS = 4, PF_EVENT_TYPE = 9, PF_EVENT_NAME_IID = 10,
-	PF_EVENT_TRACK_UUID = 11, PF_EVENT_CATEGORIES = 22, PF_EVENT_NAME = 23, PF_EVENT_COUNTER = 30,
-	PF_EVENT_COUNTER_DOUBLE = 44, PF_EVENT_FLOW_IDS = 47, PF_EVENT_FLOW_ENDS = 48,
-	PF_TYPE_BEGIN = 1, PF_TYPE_END = 2, PF_TYPE_INSTANT = 3, PF_TYPE_COUNTER = 4,
+	PF_EVENT_CATEGORY_IIDS = 3,
+	PF_EVENT_ANNOTATIONS = 4,
+	PF_EVENT_TYPE = 9,
+	PF_EVENT_NAME_IID = 10,
+	PF_EVENT_TRACK_UUID = 11,
+	PF_EVENT_CATEGORIES = 22,
+	PF_EVENT_NAME = 23,
+	PF_EVENT_COUNTER = 30,
+	PF_EVENT_COUNTER_DOUBLE = 44,
+	PF_EVENT_FLOW_IDS = 47,
+	PF_EVENT_FLOW_ENDS = 48,
+	PF_TYPE_BEGIN = 1,
+	PF_TYPE_END = 2,
+	PF_TYPE_INSTANT = 3,
+	PF_TYPE_COUNTER = 4,
 
-	PF_ANNOTATION_NAME_IID = 1, PF_ANNOTATION_BOOL = 2, PF_ANNOTATION_UINT = 3, PF_ANNOTATION_INT = 4,
-	PF_ANNOTATION_DOUBLE = 5, PF_ANNOTATION_STRING = 6, PF_ANNOTATION_NAME = 10, PF_ANNOTATION_DICT = 11,
+	PF_ANNOTATION_NAME_IID = 1,
+	PF_ANNOTATION_BOOL = 2,
+	PF_ANNOTATION_UINT = 3,
+	PF_ANNOTATION_INT = 4,
+	PF_ANNOTATION_DOUBLE = 5,
+	PF_ANNOTATION_STRING = 6,
+	PF_ANNOTATION_NAME = 10,
+	PF_ANNOTATION_DICT = 11,
 	PF_ANNOTATION_ARRAY = 12,
 
-	PF_INTERNED_CATEGORIES = 1, PF_INTERNED_NAMES = 2, PF_INTERNED_ANNOTATIONS = 3,
-	PF_INTERNED_IID = 1, PF_INTERNED_TEXT = 2,
+	PF_INTERNED_CATEGORIES = 1,
+	PF_INTERNED_NAMES = 2,
+	PF_INTERNED_ANNOTATIONS = 3,
+	PF_INTERNED_IID = 1,
+	PF_INTERNED_TEXT = 2,
 };
 
 /* --- names that stand once in the file --- */
@@ -77,7 +116,8 @@ void pf_add_members(struct buffer *out, struct pf_names *names, struct reducer_t
 /* Args of any form: an object's members, or one annotation "args". */
 void pf_add_args(struct buffer *out, struct pf_names *names, struct reducer_text args);
 /* One annotation: `key` as plain text, `value` as JSON. */
-void pf_add_annotation(struct buffer *out, struct pf_names *names, struct reducer_text key, struct reducer_text value);
+void pf_add_annotation(struct buffer *out, struct pf_names *names, struct reducer_text key,
+		       struct reducer_text value);
 /* A number as the fields of an annotation or a counter want it. */
 struct pf_number {
 	enum { PF_NUMBER_NONE, PF_NUMBER_INT, PF_NUMBER_UINT, PF_NUMBER_DOUBLE } kind;
@@ -88,8 +128,13 @@ struct pf_number pf_number_of(struct reducer_text value);
 
 /* --- tracks as the events name them --- */
 
-enum pf_track_kind { PF_TRACK_KIND_ROOT, PF_TRACK_KIND_PROCESS, PF_TRACK_KIND_THREAD, PF_TRACK_KIND_COUNTER,
-		     PF_TRACK_KIND_ASYNC };
+enum pf_track_kind {
+	PF_TRACK_KIND_ROOT,
+	PF_TRACK_KIND_PROCESS,
+	PF_TRACK_KIND_THREAD,
+	PF_TRACK_KIND_COUNTER,
+	PF_TRACK_KIND_ASYNC
+};
 
 enum { PF_NO_TRACK = UINT32_MAX, PF_NO_NUMBER = -1 };
 
@@ -101,7 +146,7 @@ struct pf_track {
 	int64_t pid, tid; /* PF_NO_NUMBER where it has none */
 	uint32_t parent;  /* PF_NO_TRACK = none */
 	uint32_t lanes, first_lane;
-	char *key;        /* what tells it from others */
+	char *key; /* what tells it from others */
 	size_t key_bytes;
 	char *name, *labels; /* UTF-8, terminated; NULL = none */
 };
@@ -116,7 +161,8 @@ struct pf_tracks {
 
 /* Each finds a track or makes it. PF_NO_TRACK: there are too many; -ENOMEM in *failed. */
 uint32_t pf_track_process(struct pf_tracks *tracks, struct reducer_text group, int *failed);
-uint32_t pf_track_thread(struct pf_tracks *tracks, struct reducer_text group, struct reducer_text tid, int *failed);
+uint32_t pf_track_thread(struct pf_tracks *tracks, struct reducer_text group, struct reducer_text tid,
+			 int *failed);
 uint32_t pf_track_named(struct pf_tracks *tracks, enum pf_track_kind kind, struct reducer_text group,
 			struct reducer_text name, int *failed);
 /* Takes what a metadata event says of a track. 1 = taken, 0 = not one of those, or -errno. */
@@ -137,9 +183,9 @@ struct pf_record {
 	int64_t start_ns, end_ns; /* PF_OPEN: INT64_MAX */
 	uint64_t place;           /* of its content */
 	uint32_t bytes;
-	uint32_t order;           /* of arrival */
-	uint32_t track;           /* once it is laid out: the lane */
-	uint32_t scope;           /* async: the number of its id, so that only its own nest in it; else 0 */
+	uint32_t order; /* of arrival */
+	uint32_t track; /* once it is laid out: the lane */
+	uint32_t scope; /* async: the number of its id, so that only its own nest in it; else 0 */
 	uint16_t start_ps, end_ps;
 	uint8_t kind, flags;
 };
@@ -153,7 +199,7 @@ struct pf_half {
 	uint64_t place;
 	uint32_t bytes, order, track;
 	uint16_t ps;
-	uint8_t kind;  /* enum drec_kind */
+	uint8_t kind; /* enum drec_kind */
 	bool async;
 };
 
@@ -161,7 +207,7 @@ struct pf_flow {
 	uint64_t id;
 	int64_t ns;
 	uint32_t track;
-	uint32_t order;  /* of the span that it is on, once known; UINT32_MAX = none */
+	uint32_t order; /* of the span that it is on, once known; UINT32_MAX = none */
 	uint16_t ps;
 	bool ends, next; /* the last end; on the span that begins next */
 };
@@ -173,9 +219,21 @@ struct pf_end {
 };
 
 enum pf_left_out {
-	PF_LEFT_ARGS, PF_LEFT_PS, PF_LEFT_NO_TIME, PF_LEFT_NO_LENGTH, PF_LEFT_END, PF_LEFT_FLOW_NOWHERE,
-	PF_LEFT_FLOW_ORPHAN, PF_LEFT_META, PF_LEFT_OTHER, PF_LEFT_COUNTER, PF_LEFT_MEMBER, PF_LEFT_TRACKS,
-	PF_LEFT_LANES, PF_LEFT_SHIFTED, PF_LEFT_COUNT
+	PF_LEFT_ARGS,
+	PF_LEFT_PS,
+	PF_LEFT_NO_TIME,
+	PF_LEFT_NO_LENGTH,
+	PF_LEFT_END,
+	PF_LEFT_FLOW_NOWHERE,
+	PF_LEFT_FLOW_ORPHAN,
+	PF_LEFT_META,
+	PF_LEFT_OTHER,
+	PF_LEFT_COUNTER,
+	PF_LEFT_MEMBER,
+	PF_LEFT_TRACKS,
+	PF_LEFT_LANES,
+	PF_LEFT_SHIFTED,
+	PF_LEFT_COUNT
 };
 
 /* A growing array of items of one size. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records sorted and laid out. On a track, by exact time, parents first: each record goes to the first lane where
- * it nests in what is open. Lane 0 is the track itself; further ones are tracks beside it.
+ * Records sorted and laid out. On a track, by exact time, parents first: each record goes to the first lane
+ * where it nests in what is open. Lane 0 is the track itself; further ones are tracks beside it.
  *
  * Whether spans overlap is judged by the times that are written, whole ns: what reaches beyond its parent by
  * less is as long as the parent, and what begins less than that before its neighbour's end begins after it.
@@ -67,8 +67,12 @@ int pf_lane_push(struct pf_lane *lane, const struct pf_record *record, uint32_t 
 		lane->open = open;
 		lane->room = room;
 	}
-	struct pf_open open = {.end_ns = record->end_ns, .end_ps = record->end_ps, .scope = record->scope,
-			       .never_ends = record->kind == PF_OPEN, .order = record->order, .record = index};
+	struct pf_open open = {.end_ns = record->end_ns,
+			       .end_ps = record->end_ps,
+			       .scope = record->scope,
+			       .never_ends = record->kind == PF_OPEN,
+			       .order = record->order,
+			       .record = index};
 	const struct pf_open *outer = lane->depth ? &lane->open[lane->depth - 1] : NULL;
 	if (outer && pf_compare(outer->end_ns, outer->end_ps, open.end_ns, open.end_ps) < 0) {
 		open.end_ns = outer->end_ns;

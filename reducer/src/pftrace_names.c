@@ -39,8 +39,8 @@ static bool grow(struct pf_names *names)
 	return true;
 }
 
-static bool is(const struct pf_names *names, const struct pf_name *name, uint64_t hash, enum pf_name_kind kind,
-	       struct reducer_text text)
+static bool is(const struct pf_names *names, const struct pf_name *name, uint64_t hash,
+	       enum pf_name_kind kind, struct reducer_text text)
 {
 	return name->hash == hash && name->kind == kind && name->bytes == text.bytes &&
 	       (text.bytes == 0 || memcmp(names->text.data + name->at, text.data, text.bytes) == 0);
@@ -71,7 +71,11 @@ uint32_t pf_names_iid(struct pf_names *names, enum pf_name_kind kind, struct red
 		return 0;
 	}
 	names->name[names->count] = (struct pf_name){
-		.hash = hash, .iid = ++names->last_iid[kind], .at = start, .bytes = (uint32_t)text.bytes, .kind = (uint8_t)kind,
+		.hash = hash,
+		.iid = ++names->last_iid[kind],
+		.at = start,
+		.bytes = (uint32_t)text.bytes,
+		.kind = (uint8_t)kind,
 	};
 	names->bucket[at] = ++names->count;
 	return names->last_iid[kind];

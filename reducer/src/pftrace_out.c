@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file: clocks, tracks, names, then every lane's begins, ends, instants and samples merged by time. All of it is
- * one packet sequence.
+ * The file: clocks, tracks, names, then every lane's begins, ends, instants and samples merged by time. All
+ * of it is one packet sequence.
  *
- * At equal times on a lane: what ends there ends first, then what begins there begins, parents first; what both
- * begins and ends there ends before its next sibling begins.
+ * At equal times on a lane: what ends there ends first, then what begins there begins, parents first; what
+ * both begins and ends there ends before its next sibling begins.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,9 +24,9 @@ struct writing {
 	int64_t first_ns; /* the earliest time written */
 	bool unix_time;
 	uint32_t sequence;
-	uint64_t uuid;    /* of the first track; others follow */
-	uint32_t *heap;   /* lanes by the time of what is next on them */
-	int64_t *due;     /* that time, by lane */
+	uint64_t uuid;  /* of the first track; others follow */
+	uint32_t *heap; /* lanes by the time of what is next on them */
+	int64_t *due;   /* that time, by lane */
 	uint32_t heaped;
 };
 
@@ -205,7 +205,8 @@ static void write_track(struct writing *o, uint32_t index)
 	proto_end(&o->out, packet);
 }
 
-/* A lane beside its track: below a thread or process, else with the same parent; all with the track's name. */
+/* A lane beside its track: below a thread or process, else with the same parent; all with the track's name.
+ */
 static void write_further_lane(struct writing *o, uint32_t lane)
 {
 	uint32_t index = o->lanes->lane[lane].track;
@@ -241,7 +242,8 @@ static int write_tracks(struct writing *o)
 static int write_names(struct writing *o)
 {
 	static const uint32_t field_of_kind[PF_NAME_KINDS] = {
-		[PF_NAME_CATEGORY] = PF_INTERNED_CATEGORIES, [PF_NAME_EVENT] = PF_INTERNED_NAMES,
+		[PF_NAME_CATEGORY] = PF_INTERNED_CATEGORIES,
+		[PF_NAME_EVENT] = PF_INTERNED_NAMES,
 		[PF_NAME_ANNOTATION] = PF_INTERNED_ANNOTATIONS,
 	};
 	const struct pf_names *names = &o->w->names;
@@ -317,7 +319,9 @@ static int add_end(struct writing *o, uint32_t order)
 static int write_begin(struct writing *o, struct pf_lane *lane, uint32_t index, int64_t time, uint64_t uuid)
 {
 	static const uint8_t type_of_kind[] = {
-		[PF_SPAN] = PF_TYPE_BEGIN, [PF_OPEN] = PF_TYPE_BEGIN, [PF_INSTANT] = PF_TYPE_INSTANT,
+		[PF_SPAN] = PF_TYPE_BEGIN,
+		[PF_OPEN] = PF_TYPE_BEGIN,
+		[PF_INSTANT] = PF_TYPE_INSTANT,
 		[PF_COUNTER] = PF_TYPE_COUNTER,
 	};
 	const struct pf_record *record = &pf_records(o->w)[index];

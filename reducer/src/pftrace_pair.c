@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Begins and ends, in the order of time, made spans. An end closes the innermost open begin of its thread (or of
- * its async id) that has its name; one without a name closes the innermost. What stays open is a span without end.
+ * Begins and ends, in the order of time, made spans. An end closes the innermost open begin of its thread (or
+ * of its async id) that has its name; one without a name closes the innermost. What stays open is a span
+ * without end.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,9 +41,16 @@ static struct pf_record *add_record(struct pairing *p, const struct pf_half *beg
 	if (!record)
 		return NULL;
 	*record = (struct pf_record){
-		.start_ns = begin->ns, .start_ps = begin->ps, .end_ns = begin->ns, .end_ps = begin->ps,
-		.place = begin->place, .bytes = begin->bytes, .order = begin->order, .track = begin->track,
-		.scope = begin->async ? p->scope : 0, .kind = kind,
+		.start_ns = begin->ns,
+		.start_ps = begin->ps,
+		.end_ns = begin->ns,
+		.end_ps = begin->ps,
+		.place = begin->place,
+		.bytes = begin->bytes,
+		.order = begin->order,
+		.track = begin->track,
+		.scope = begin->async ? p->scope : 0,
+		.kind = kind,
 	};
 	return record;
 }

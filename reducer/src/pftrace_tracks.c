@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracks by what events say of them. A process is its `pid` as written, a thread its pid and tid; where these are
- * numbers that an operating system could have given, the track says them, else it is a named one.
+ * Tracks by what events say of them. A process is its `pid` as written, a thread its pid and tid; where these
+ * are numbers that an operating system could have given, the track says them, else it is a named one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -98,14 +98,16 @@ static uint32_t find(const struct pf_tracks *tracks, uint64_t hash, uint8_t kind
 	for (; tracks->buckets && tracks->bucket[at]; at = (at + 1) & (tracks->buckets - 1)) {
 		const struct pf_track *track = &tracks->track[tracks->bucket[at] - 1];
 		if (track->hash == hash && track->kind == kind && track->parent == parent &&
-		    track->key_bytes == key.bytes && (!key.bytes || memcmp(track->key, key.data, key.bytes) == 0))
+		    track->key_bytes == key.bytes &&
+		    (!key.bytes || memcmp(track->key, key.data, key.bytes) == 0))
 			return tracks->bucket[at] - 1;
 	}
 	*ret_at = at;
 	return PF_NO_TRACK;
 }
 
-static uint32_t take(struct pf_tracks *tracks, uint8_t kind, uint32_t parent, struct reducer_text key, int *failed)
+static uint32_t take(struct pf_tracks *tracks, uint8_t kind, uint32_t parent, struct reducer_text key,
+		     int *failed)
 {
 	uint64_t hash = pf_hash(0xcbf29ce484222325u + kind * 31u + parent * (uint64_t)0x9e3779b1u, key);
 	uint32_t at = 0, found = find(tracks, hash, kind, parent, key, &at);
@@ -120,8 +122,12 @@ static uint32_t take(struct pf_tracks *tracks, uint8_t kind, uint32_t parent, st
 		}
 		(void)find(tracks, hash, kind, parent, key, &at);
 	}
-	struct pf_track track = {.hash = hash, .kind = kind, .parent = parent, .pid = PF_NO_NUMBER,
-				 .tid = PF_NO_NUMBER, .key_bytes = key.bytes};
+	struct pf_track track = {.hash = hash,
+				 .kind = kind,
+				 .parent = parent,
+				 .pid = PF_NO_NUMBER,
+				 .tid = PF_NO_NUMBER,
+				 .key_bytes = key.bytes};
 	track.key = malloc(key.bytes + 1);
 	if (!track.key) {
 		*failed = -ENOMEM;
@@ -145,7 +151,8 @@ uint32_t pf_track_process(struct pf_tracks *tracks, struct reducer_text group, i
 	return index;
 }
 
-uint32_t pf_track_thread(struct pf_tracks *tracks, struct reducer_text group, struct reducer_text tid, int *failed)
+uint32_t pf_track_thread(struct pf_tracks *tracks, struct reducer_text group, struct reducer_text tid,
+			 int *failed)
 {
 	uint32_t process = pf_track_process(tracks, group, failed);
 	if (process == PF_NO_TRACK || !tid.bytes)
@@ -207,8 +214,10 @@ int pf_tracks_meta(struct pf_tracks *tracks, const struct reducer_event *event)
 		const char *name, *arg;
 		bool of_process;
 	} known[] = {
-		{"process_name", "name", true},		{"process_labels", "labels", true},
-		{"process_sort_index", "sort_index", true}, {"thread_name", "name", false},
+		{"process_name", "name", true},
+		{"process_labels", "labels", true},
+		{"process_sort_index", "sort_index", true},
+		{"thread_name", "name", false},
 		{"thread_sort_index", "sort_index", false},
 	};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -216,8 +225,9 @@ int pf_tracks_meta(struct pf_tracks *tracks, const struct reducer_event *event)
 		int failed = 0;
 		if (!text_is(event->name, known[i].name) || !value.bytes)
 			continue;
-		uint32_t index = known[i].of_process ? pf_track_process(tracks, event->group, &failed)
-						     : pf_track_thread(tracks, event->group, event->track, &failed);
+		uint32_t index = known[i].of_process
+					 ? pf_track_process(tracks, event->group, &failed)
+					 : pf_track_thread(tracks, event->group, event->track, &failed);
 		if (index == PF_NO_TRACK)
 			return failed;
 		struct pf_track *track = &tracks->track[index];

@@ -17,9 +17,9 @@ struct block {
 
 struct spool {
 	char *folder;
-	int fd;          /* -1: nothing has been written to a file */
-	uint64_t filed;  /* bytes in the file */
-	char *data;      /* those after them */
+	int fd;         /* -1: nothing has been written to a file */
+	uint64_t filed; /* bytes in the file */
+	char *data;     /* those after them */
 	size_t bytes;
 	struct block block[BLOCKS];
 };
@@ -66,8 +66,8 @@ static int flush(struct spool *spool)
 	if (spool->fd < 0)
 		return spool->fd;
 	while (at < spool->bytes) {
-		ssize_t wrote = pwrite(spool->fd, spool->data + at, spool->bytes - at,
-				       (off_t)(spool->filed + at));
+		ssize_t wrote =
+			pwrite(spool->fd, spool->data + at, spool->bytes - at, (off_t)(spool->filed + at));
 		if (wrote < 0 && errno == EINTR)
 			continue;
 		if (wrote <= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes put aside in an unnamed temporary file and fetched again by their place. Nothing is left of it however
- * the process ends. Up to SPOOL_MEMORY_BYTES no file is made.
+ * Bytes put aside in an unnamed temporary file and fetched again by their place. Nothing is left of it
+ * however the process ends. Up to SPOOL_MEMORY_BYTES no file is made.
  */
 #ifndef REDUCER_SPOOL_H
 #define REDUCER_SPOOL_H

@@ -90,9 +90,13 @@ static const struct {
 	size_t bytes;
 	const char *what;
 } strangers[] = {
-	{"\x7f" "ELF", 4, "a program or library (ELF)"},
+	{"\x7f"
+	 "ELF",
+	 4, "a program or library (ELF)"},
 	{"PK\x03\x04", 4, "a zip archive"},
-	{"\xfd" "7zXZ", 5, "packed with xz"},
+	{"\xfd"
+	 "7zXZ",
+	 5, "packed with xz"},
 	{"BZh", 3, "packed with bzip2"},
 	{"SQLite format 3", 15, "an SQLite database"},
 	{"\x89PNG", 4, "a picture (PNG)"},
@@ -100,7 +104,8 @@ static const struct {
 	{"\x89HDF", 4, "an HDF5 file"},
 };
 
-/* What no reader of ours takes: said as well as can be, in the Chrome reader's words where nothing is known. */
+/* What no reader of ours takes: said as well as can be, in the Chrome reader's words where nothing is known.
+ */
 static int refuse(const struct head *head, struct reducer_problem *ret_problem)
 {
 	const char *what = NULL;
@@ -114,7 +119,8 @@ static int refuse(const struct head *head, struct reducer_problem *ret_problem)
 	if (what) {
 		bool first = starts_with(head, DREC_MAGIC, 8) || is_pftrace(head);
 		ret_problem->offset = 0;
-		snprintf(ret_problem->what, sizeof(ret_problem->what), "%s%s", first ? "" : "no trace: ", what);
+		snprintf(ret_problem->what, sizeof(ret_problem->what), "%s%s",
+			 first ? "" : "no trace: ", what);
 		return -EBADMSG;
 	}
 	const struct reducer_sink nobody = {0};
@@ -134,7 +140,8 @@ static int refuse(const struct head *head, struct reducer_problem *ret_problem)
 	return result < 0 ? result : -EBADMSG;
 }
 
-int reducer_trace_sniff(const char *path, enum reducer_format *ret_format, struct reducer_problem *ret_problem)
+int reducer_trace_sniff(const char *path, enum reducer_format *ret_format,
+			struct reducer_problem *ret_problem)
 {
 	struct head head;
 	int result = read_head(path, &head, ret_problem);
@@ -174,7 +181,8 @@ static int read_chrome(const char *path, const struct reducer_sink *sink, struct
 	return result;
 }
 
-/* Gives a fed ring's events the times that its source had, and says from the first one on what they count from. */
+/* Gives a fed ring's events the times that its source had, and says from the first one on what they count
+ * from. */
 struct rebase {
 	const struct reducer_sink *sink;
 	struct reducer_read_report *report;
@@ -246,7 +254,8 @@ int reducer_trace_read(const char *path, enum reducer_format format, const struc
 	return -EINVAL;
 }
 
-int reducer_trace_read_any(const char *path, const struct reducer_sink *sink, struct reducer_read_report *report)
+int reducer_trace_read_any(const char *path, const struct reducer_sink *sink,
+			   struct reducer_read_report *report)
 {
 	enum reducer_format format = REDUCER_FORMAT_CHROME;
 	struct reducer_problem problem = {0};

@@ -18,9 +18,12 @@ static const struct {
 	const char *ending;
 	enum reducer_format format;
 } endings[] = {
-	{".json", REDUCER_FORMAT_CHROME},	{".json.gz", REDUCER_FORMAT_CHROME},
-	{".xplane.pb", REDUCER_FORMAT_XPLANE},	{".pftrace", REDUCER_FORMAT_PFTRACE},
-	{".perfetto-trace", REDUCER_FORMAT_PFTRACE}, {".drec", REDUCER_FORMAT_DREC},
+	{".json", REDUCER_FORMAT_CHROME},
+	{".json.gz", REDUCER_FORMAT_CHROME},
+	{".xplane.pb", REDUCER_FORMAT_XPLANE},
+	{".pftrace", REDUCER_FORMAT_PFTRACE},
+	{".perfetto-trace", REDUCER_FORMAT_PFTRACE},
+	{".drec", REDUCER_FORMAT_DREC},
 };
 
 enum reducer_format reducer_format_of_name(const char *path)
@@ -133,7 +136,8 @@ size_t reducer_writer_left_out(const struct reducer_writer *writer, struct reduc
 	return writer->format->left_out(writer->output, ret, room);
 }
 
-void writer_add_left_out(struct reducer_left_out *ret, size_t room, size_t *count, const char *what, uint64_t number)
+void writer_add_left_out(struct reducer_left_out *ret, size_t room, size_t *count, const char *what,
+			 uint64_t number)
 {
 	if (number == 0)
 		return;

@@ -19,17 +19,21 @@ struct output {
 	struct reducer_chrome_writer *writer;
 	struct reducer_writer_stats stats;
 	int64_t base_unix_ns;
-	int add_base;  /* the member is still to be written */
-	int own_base;  /* we wrote it */
+	int add_base; /* the member is still to be written */
+	int own_base; /* we wrote it */
 };
 
-static int chrome_open(int fd, const struct reducer_writer_options *options, const char *spool_dir, void **ret_output)
+static int chrome_open(int fd, const struct reducer_writer_options *options, const char *spool_dir,
+		       void **ret_output)
 {
 	(void)spool_dir;
 	bool shift = options->array_root && options->has_base && options->base_unix_ns > INT64_MIN;
 	struct reducer_chrome_writer_options own = {
-		.array_root = options->array_root, .gzip_level = options->gzip_level, .has_base = shift,
-		.base_unix_ns = shift ? -options->base_unix_ns : 0, .strip_args = options->strip_args,
+		.array_root = options->array_root,
+		.gzip_level = options->gzip_level,
+		.has_base = shift,
+		.base_unix_ns = shift ? -options->base_unix_ns : 0,
+		.strip_args = options->strip_args,
 	};
 	struct output *output = calloc(1, sizeof(*output));
 	if (!output)
@@ -109,6 +113,11 @@ static void chrome_free(void *context)
 }
 
 const struct writer_format writer_chrome = {
-	.open = chrome_open, .member = chrome_member, .event = chrome_event, .finish = chrome_finish,
-	.stats = chrome_stats, .left_out = chrome_left_out, .free = chrome_free,
+	.open = chrome_open,
+	.member = chrome_member,
+	.event = chrome_event,
+	.finish = chrome_finish,
+	.stats = chrome_stats,
+	.left_out = chrome_left_out,
+	.free = chrome_free,
 };

@@ -6,7 +6,8 @@
 #include <reducer/writer.h>
 
 struct writer_format {
-	int (*open)(int fd, const struct reducer_writer_options *options, const char *spool_dir, void **ret_output);
+	int (*open)(int fd, const struct reducer_writer_options *options, const char *spool_dir,
+		    void **ret_output);
 	int (*member)(void *output, const struct reducer_member *member);
 	int (*event)(void *output, const struct reducer_event *event);
 	int (*finish)(void *output);
@@ -19,6 +20,7 @@ struct writer_format {
 extern const struct writer_format writer_chrome, writer_pftrace, writer_xplane;
 
 /* Adds one kind of things to a list of things left out, if there are any. */
-void writer_add_left_out(struct reducer_left_out *ret, size_t room, size_t *count, const char *what, uint64_t number);
+void writer_add_left_out(struct reducer_left_out *ret, size_t room, size_t *count, const char *what,
+			 uint64_t number);
 
 #endif

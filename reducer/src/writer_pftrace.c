@@ -4,7 +4,8 @@
 
 #include "writer_inside.h"
 
-static int pftrace_open(int fd, const struct reducer_writer_options *options, const char *spool_dir, void **ret_output)
+static int pftrace_open(int fd, const struct reducer_writer_options *options, const char *spool_dir,
+			void **ret_output)
 {
 	struct reducer_pftrace_writer *writer = NULL;
 	int result = reducer_pftrace_writer_new(fd, options, spool_dir, &writer);
@@ -44,6 +45,11 @@ static void pftrace_free(void *output)
 }
 
 const struct writer_format writer_pftrace = {
-	.open = pftrace_open, .member = pftrace_member, .event = pftrace_event, .finish = pftrace_finish,
-	.stats = pftrace_stats, .left_out = pftrace_left_out, .free = pftrace_free,
+	.open = pftrace_open,
+	.member = pftrace_member,
+	.event = pftrace_event,
+	.finish = pftrace_finish,
+	.stats = pftrace_stats,
+	.left_out = pftrace_left_out,
+	.free = pftrace_free,
 };

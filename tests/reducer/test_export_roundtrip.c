@@ -43,12 +43,21 @@ static unsigned one_of(unsigned count)
 
 static const char *word(void)
 {
-	static const char *const words[] = {"step", "all_reduce", "aten::mm", "\\u00e4\\n\\\"q\\\"", "\xe2\x82\xac uro", "a,b",
-					    "name with spaces", "x", "ncclDevKernel_AllReduce_Sum_f32<T>", "0"};
+	static const char *const words[] = {"step",
+					    "all_reduce",
+					    "aten::mm",
+					    "\\u00e4\\n\\\"q\\\"",
+					    "\xe2\x82\xac uro",
+					    "a,b",
+					    "name with spaces",
+					    "x",
+					    "ncclDevKernel_AllReduce_Sum_f32<T>",
+					    "0"};
 	return words[one_of(sizeof(words) / sizeof(words[0]))];
 }
 
-/* In the form that the writers have: a text that says the same by other escapes is the same, and so is `{}`. */
+/* In the form that the writers have: a text that says the same by other escapes is the same, and so is `{}`.
+ */
 static const char *plain_word(void)
 {
 	const char *text = word();
@@ -177,7 +186,10 @@ static uint64_t convert(const char *from, const char *to, struct reducer_left_ou
 /* Through a ring: the path of what is left of it. */
 static const char *through_ring(const char *from)
 {
-	struct drec_options options = {.run_dir = test_shm_folder(), .job = "test", .name = "feed", .ring_bytes = 32 << 20,
+	struct drec_options options = {.run_dir = test_shm_folder(),
+				       .job = "test",
+				       .name = "feed",
+				       .ring_bytes = 32 << 20,
 				       .chunk_bytes = 1 << 20};
 	struct reducer_read_report report;
 	const struct reducer_sink nobody = {0};
@@ -185,7 +197,8 @@ static const char *through_ring(const char *from)
 	const char *why = "";
 	drec *rec = NULL;
 	assert_ok(reducer_trace_read_any(from, &nobody, &report));
-	const struct reducer_ring_sink_options base = {.has_base = report.has_base, .base_unix_ns = report.base_unix_ns};
+	const struct reducer_ring_sink_options base = {.has_base = report.has_base,
+						       .base_unix_ns = report.base_unix_ns};
 	ck_assert_msg(drec_open_strict(&options, &rec, &why) == 0, "no ring: %s", why);
 	assert_ok(reducer_ring_sink_new(rec, &base, &ring));
 	struct reducer_sink sink = reducer_ring_sink(ring);
@@ -203,8 +216,8 @@ static void ck_same_file(const char *one, const char *other)
 	while (at < one_count && at < other_count && a[at] == b[at])
 		at++;
 	size_t from = at > 80 ? at - 80 : 0;
-	ck_assert_msg(at == one_count && at == other_count, "%zu and %zu bytes; at %zu\n%.200s\nbut\n%.200s", one_count,
-		      other_count, at, a + from, b + from);
+	ck_assert_msg(at == one_count && at == other_count, "%zu and %zu bytes; at %zu\n%.200s\nbut\n%.200s",
+		      one_count, other_count, at, a + from, b + from);
 	free(a);
 	free(b);
 }
@@ -230,12 +243,16 @@ static int add_line(void *context, const struct reducer_event *event)
 		lines->line = realloc(lines->line, lines->room * sizeof(*lines->line));
 		ck_assert_ptr_nonnull(lines->line);
 	}
-	ck_assert_int_gt(asprintf(&lines->line[lines->count], "%d %lld.%012lld+%lld %.*s/%.*s '%.*s' [%.*s] %.*s {%.*s} %lld",
-				  event->kind, (long long)(start / 1000000000000), (long long)(start % 1000000000000),
-				  (long long)length, (int)event->group.bytes, event->group.data, (int)event->track.bytes,
-				  event->track.data, (int)event->name.bytes, event->name.data, (int)event->category.bytes,
-				  event->category.data, (int)event->args.bytes, event->args.data, (int)event->extra.bytes,
-				  event->extra.data, event->has_id ? (long long)event->id : -1LL), 0);
+	ck_assert_int_gt(asprintf(&lines->line[lines->count],
+				  "%d %lld.%012lld+%lld %.*s/%.*s '%.*s' [%.*s] %.*s {%.*s} %lld",
+				  event->kind, (long long)(start / 1000000000000),
+				  (long long)(start % 1000000000000), (long long)length,
+				  (int)event->group.bytes, event->group.data, (int)event->track.bytes,
+				  event->track.data, (int)event->name.bytes, event->name.data,
+				  (int)event->category.bytes, event->category.data, (int)event->args.bytes,
+				  event->args.data, (int)event->extra.bytes, event->extra.data,
+				  event->has_id ? (long long)event->id : -1LL),
+			 0);
 	lines->count++;
 	return 0;
 }
@@ -278,13 +295,15 @@ static void ck_same_events(const char *one, const char *other, const char *kinds
 	free_lines(&b);
 }
 
-static const char *const bases[] = {"", "\"baseTimeNanoseconds\":1751410836000000000,", "\"schemaVersion\":1,"};
+static const char *const bases[] = {"", "\"baseTimeNanoseconds\":1751410836000000000,",
+				    "\"schemaVersion\":1,"};
 
 /* --- properties --- */
 
 START_TEST(chrome_through_drec)
 {
-	/* Every event; top-level members come first out of a ring, so the whole file is the same from then on. */
+	/* Every event; top-level members come first out of a ring, so the whole file is the same from then
+	 * on. */
 	make_trace(path_of("a.json"), "XXXXiCBEstfbneMP", bases[_i % 3]);
 	convert(path_of("a.json"), path_of("plain.json"), NULL, NULL);
 	convert(through_ring(path_of("a.json")), path_of("ring.json"), NULL, NULL);
@@ -358,8 +377,10 @@ END_TEST
 START_TEST(a_bare_array_takes_the_base)
 {
 	/* It has no member to say what its times count from. */
-	struct reducer_writer_options options = {.array_root = 1, .has_base = 1, .base_unix_ns = 1751410836000000000};
-	struct reducer_event event = {.kind = DREC_INSTANT, .has_time = 1, .start_ns = 1500, .name = {"a", 1}};
+	struct reducer_writer_options options = {
+		.array_root = 1, .has_base = 1, .base_unix_ns = 1751410836000000000};
+	struct reducer_event event = {
+		.kind = DREC_INSTANT, .has_time = 1, .start_ns = 1500, .name = {"a", 1}};
 	struct reducer_writer *writer;
 	size_t count;
 	int fd = open(path_of("a.json"), O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -380,7 +401,9 @@ START_TEST(what_is_no_trace)
 		const char *bytes, *what;
 		size_t count;
 	} files[] = {
-		{"\x7f" "ELF\2\1\1", "no trace: a program or library (ELF)", 7},
+		{"\x7f"
+		 "ELF\2\1\1",
+		 "no trace: a program or library (ELF)", 7},
 		{"PK\3\4....", "no trace: a zip archive", 8},
 		{"SQLite format 3\0", "no trace: an SQLite database", 16},
 		{"\n\x04\x50\x01\x68\x01", "a Perfetto trace: this format is written, not read", 6},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto traces, packet by packet: each case is a Chrome trace and what the file made of it must say, one line
- * a packet in the order of the file.
+ * Perfetto traces, packet by packet: each case is a Chrome trace and what the file made of it must say, one
+ * line a packet in the order of the file.
  *
  *     TIME TYPE TRACK [NAME] [CATEGORY] {annotations} [>flow] [<last end of a flow]
  *
- * TRACK is the name, thread or counter of the track, with its parents before it: "1/2" is thread 2 of process 1,
- * "1/2:2" the second further lane of it.
+ * TRACK is the name, thread or counter of the track, with its parents before it: "1/2" is thread 2 of process
+ * 1, "1/2:2" the second further lane of it.
  */
 #include <reducer/chrome.h>
 #include <reducer/drec_codec.h>
@@ -175,7 +175,8 @@ static void name_thread(struct track *track, struct bytes b, unsigned number_fie
 	char said[32] = "";
 	while (take(&b, &f)) {
 		if (f.number == number_field)
-			snprintf(track->name, sizeof(track->name), "%llu%s", (unsigned long long)f.value, said);
+			snprintf(track->name, sizeof(track->name), "%llu%s", (unsigned long long)f.value,
+				 said);
 		if (f.number == name_field) {
 			char *name = text_of(f.content);
 			snprintf(said, sizeof(said), "(%s)", name);
@@ -193,7 +194,8 @@ static void add_track(struct dump *d, struct bytes b)
 		if (f.number == 1)
 			track.uuid = f.value;
 		else if (f.number == 2)
-			snprintf(track.name, sizeof(track.name), "%.*s", (int)(f.content.end - f.content.at), f.content.at);
+			snprintf(track.name, sizeof(track.name), "%.*s", (int)(f.content.end - f.content.at),
+				 f.content.at);
 		else if (f.number == 3)
 			name_thread(&track, f.content, 1, 6);
 		else if (f.number == 4)
@@ -331,7 +333,8 @@ static const char *out_path(void)
 	return path;
 }
 
-static void convert(const char *json, const struct reducer_writer_options *options, char *left_out, size_t room)
+static void convert(const char *json, const struct reducer_writer_options *options, char *left_out,
+		    size_t room)
 {
 	struct reducer_writer *writer;
 	struct reducer_chrome *reader;
@@ -351,14 +354,15 @@ static void convert(const char *json, const struct reducer_writer_options *optio
 	size_t count = reducer_writer_left_out(writer, left, 32), used = 0;
 	*left_out = 0;
 	for (size_t i = 0; i < count; i++)
-		used += (size_t)snprintf(left_out + used, room - used, "%s%s %llu", i ? ", " : "", left[i].what,
-					 (unsigned long long)left[i].count);
+		used += (size_t)snprintf(left_out + used, room - used, "%s%s %llu", i ? ", " : "",
+					 left[i].what, (unsigned long long)left[i].count);
 	reducer_chrome_free(reader);
 	reducer_writer_free(writer);
 	close(fd);
 }
 
-/* `events` are those of a Chrome trace, `lines` what the file must say, `missing` what it has no place for. */
+/* `events` are those of a Chrome trace, `lines` what the file must say, `missing` what it has no place for.
+ */
 static void ck_becomes(const char *events, const char *lines, const char *missing)
 {
 	char json[TEXT], left_out[512];
@@ -371,43 +375,54 @@ static void ck_becomes(const char *events, const char *lines, const char *missin
 	free_dump(d);
 }
 
-#define X(name, ts, dur) "{\"ph\":\"X\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" ts ",\"dur\":" dur "}"
+#define X(name, ts, dur)                                                                                     \
+	"{\"ph\":\"X\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" ts ",\"dur\":" dur "}"
 
 /* --- cases --- */
 
 START_TEST(parents_first)
 {
 	/* In any order of the file; equal begins and ends; a sibling begins where the one before it ends. */
-	ck_becomes(X("child", "1", "4") "," X("parent", "1", "9") "," X("sibling", "5", "5") "," X("grandchild", "1", "4"),
+	ck_becomes(X("child", "1", "4") "," X("parent", "1", "9") "," X("sibling", "5",
+									"5") "," X("grandchild", "1", "4"),
 		   "1000 B 1/2 parent\n1000 B 1/2 child\n1000 B 1/2 grandchild\n5000 E 1/2\n5000 E 1/2\n"
-		   "5000 B 1/2 sibling\n10000 E 1/2\n10000 E 1/2\n", "");
+		   "5000 B 1/2 sibling\n10000 E 1/2\n10000 E 1/2\n",
+		   "");
 }
 END_TEST
 
 START_TEST(nothing_long)
 {
 	/* What has no length ends before its neighbour begins; in a span that begins there it is inside. */
-	ck_becomes(X("a", "1", "0") "," X("b", "1", "0") "," X("outer", "3", "2") "," X("c", "3", "0") "," X("d", "5", "0"),
-		   "1000 B 1/2 a\n1000 E 1/2\n1000 B 1/2 b\n1000 E 1/2\n3000 B 1/2 outer\n3000 B 1/2 c\n3000 E 1/2\n"
-		   "5000 E 1/2\n5000 B 1/2 d\n5000 E 1/2\n", "");
+	ck_becomes(X("a", "1", "0") "," X("b", "1", "0") "," X("outer", "3",
+							       "2") "," X("c", "3", "0") "," X("d", "5", "0"),
+		   "1000 B 1/2 a\n1000 E 1/2\n1000 B 1/2 b\n1000 E 1/2\n3000 B 1/2 outer\n3000 B 1/2 c\n3000 "
+		   "E 1/2\n"
+		   "5000 E 1/2\n5000 B 1/2 d\n5000 E 1/2\n",
+		   "");
 }
 END_TEST
 
 START_TEST(overlap)
 {
 	/* A lane of its own for what overlaps without nesting; then there is room on the first again. */
-	ck_becomes(X("a", "0", "10") "," X("b", "5", "10") "," X("c", "6", "2") "," X("d", "8", "20") "," X("e", "28", "1"),
-		   "0 B 1/2 a\n5000 B 1/2/2 b\n6000 B 1/2 c\n8000 E 1/2\n8000 B 1/2/2:1 d\n10000 E 1/2\n15000 E 1/2/2\n"
-		   "28000 B 1/2 e\n28000 E 1/2/2:1\n29000 E 1/2\n", "");
+	ck_becomes(X("a", "0", "10") "," X("b", "5", "10") "," X("c", "6", "2") "," X("d", "8", "20") "," X(
+			   "e", "28", "1"),
+		   "0 B 1/2 a\n5000 B 1/2/2 b\n6000 B 1/2 c\n8000 E 1/2\n8000 B 1/2/2:1 d\n10000 E "
+		   "1/2\n15000 E 1/2/2\n"
+		   "28000 B 1/2 e\n28000 E 1/2/2:1\n29000 E 1/2\n",
+		   "");
 }
 END_TEST
 
 START_TEST(picoseconds)
 {
-	/* Rounded to ns: the child reaches 0.3 ns beyond its parent and still nests; what begins 0.2 ns before its
-	 * neighbour ends comes after it; what is shorter than a ns stays inside of what it was in. */
+	/* Rounded to ns: the child reaches 0.3 ns beyond its parent and still nests; what begins 0.2 ns
+	 * before its neighbour ends comes after it; what is shorter than a ns stays inside of what it was in.
+	 */
 	ck_becomes(X("parent", "1.0000", "1.0000") "," X("child", "1.5", "0.5003"),
-		   "1000 B 1/2 parent\n1500 B 1/2 child\n2000 E 1/2\n2000 E 1/2\n", "picoseconds of events 1");
+		   "1000 B 1/2 parent\n1500 B 1/2 child\n2000 E 1/2\n2000 E 1/2\n",
+		   "picoseconds of events 1");
 	ck_becomes(X("a", "1", "1.0003") "," X("b", "2.0001", "1"),
 		   "1000 B 1/2 a\n2000 E 1/2\n2000 B 1/2 b\n3000 E 1/2\n", "picoseconds of events 2");
 	ck_becomes(X("outer", "0.9996", "0.0008") "," X("inner", "0.9998", "0.0002"),
@@ -419,46 +434,61 @@ END_TEST
 
 START_TEST(begin_end)
 {
-	/* By name where it is given, else the innermost; args of both; one without a begin, one without an end. */
-	ck_becomes("{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":0},"
-		   "{\"ph\":\"B\",\"name\":\"a\",\"cat\":\"k\",\"pid\":1,\"tid\":2,\"ts\":1,\"args\":{\"x\":1}},"
-		   "{\"ph\":\"B\",\"name\":\"b\",\"pid\":1,\"tid\":2,\"ts\":2},"
-		   "{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":3},"
-		   "{\"ph\":\"E\",\"name\":\"a\",\"pid\":1,\"tid\":2,\"ts\":4,\"args\":{\"y\":2}},"
-		   "{\"ph\":\"B\",\"name\":\"open\",\"pid\":1,\"tid\":2,\"ts\":5}," X("in it", "6", "1") "," X("late", "9", "1"),
-		   "1000 B 1/2 a [k] {x=1}\n2000 B 1/2 b\n3000 E 1/2\n4000 E 1/2 {y=2}\n5000 B 1/2 open\n"
-		   "6000 B 1/2 in it\n7000 E 1/2\n9000 B 1/2 late\n10000 E 1/2\n", "ends without a begin 1");
+	/* By name where it is given, else the innermost; args of both; one without a begin, one without an
+	 * end. */
+	ck_becomes(
+		"{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":0},"
+		"{\"ph\":\"B\",\"name\":\"a\",\"cat\":\"k\",\"pid\":1,\"tid\":2,\"ts\":1,\"args\":{\"x\":1}},"
+		"{\"ph\":\"B\",\"name\":\"b\",\"pid\":1,\"tid\":2,\"ts\":2},"
+		"{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":3},"
+		"{\"ph\":\"E\",\"name\":\"a\",\"pid\":1,\"tid\":2,\"ts\":4,\"args\":{\"y\":2}},"
+		"{\"ph\":\"B\",\"name\":\"open\",\"pid\":1,\"tid\":2,\"ts\":5}," X("in it", "6", "1") "," X(
+			"late", "9", "1"),
+		"1000 B 1/2 a [k] {x=1}\n2000 B 1/2 b\n3000 E 1/2\n4000 E 1/2 {y=2}\n5000 B 1/2 open\n"
+		"6000 B 1/2 in it\n7000 E 1/2\n9000 B 1/2 late\n10000 E 1/2\n",
+		"ends without a begin 1");
 	/* Both at one time, beside spans. */
-	ck_becomes("{\"ph\":\"B\",\"name\":\"z\",\"pid\":1,\"tid\":2,\"ts\":1},{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":1},"
-		   X("a", "0", "3"),
+	ck_becomes("{\"ph\":\"B\",\"name\":\"z\",\"pid\":1,\"tid\":2,\"ts\":1},{\"ph\":\"E\",\"pid\":1,"
+		   "\"tid\":2,\"ts\":1}," X("a", "0", "3"),
 		   "0 B 1/2 a\n1000 B 1/2 z\n1000 E 1/2\n3000 E 1/2\n", "");
 }
 END_TEST
 
-#define A(ph, name, id, ts)                                                                                           \
-	"{\"ph\":\"" ph "\",\"name\":\"" name "\",\"cat\":\"io\",\"id\":" id ",\"pid\":1,\"tid\":2,\"ts\":" ts "}"
+#define A(ph, name, id, ts)                                                                                  \
+	"{\"ph\":\"" ph "\",\"name\":\"" name "\",\"cat\":\"io\",\"id\":" id                                 \
+	",\"pid\":1,\"tid\":2,\"ts\":" ts "}"
 
 START_TEST(async)
 {
-	/* By id and category; those at one time side by side, nested ones with their own; an instant with its own. */
-	ck_becomes(A("b", "read", "7", "1") "," A("b", "read", "\"0x8\"", "2") "," A("n", "hit", "\"0x8\"", "2.5") ","
-		   A("b", "part", "7", "3") "," A("e", "part", "7", "4") "," A("e", "read", "7", "5") ","
-		   A("e", "read", "\"0x8\"", "6") "," A("e", "read", "9", "7") "," A("b", "read", "9", "8"),
+	/* By id and category; those at one time side by side, nested ones with their own; an instant with its
+	 * own. */
+	ck_becomes(A("b", "read", "7", "1") "," A("b", "read", "\"0x8\"", "2") "," A(
+			   "n", "hit", "\"0x8\"",
+			   "2.5") "," A("b", "part", "7",
+					"3") "," A("e", "part", "7",
+						   "4") "," A("e", "read", "7",
+							      "5") "," A("e", "read", "\"0x8\"",
+									 "6") "," A("e", "read", "9",
+										    "7") "," A("b", "read",
+											       "9", "8"),
 		   "1000 B 1/read read [io]\n2000 B 1/read:1 read [io]\n2500 I 1/read:1 hit [io]\n"
-		   "3000 B 1/read part [io]\n4000 E 1/read\n5000 E 1/read\n6000 E 1/read:1\n8000 B 1/read read [io]\n",
+		   "3000 B 1/read part [io]\n4000 E 1/read\n5000 E 1/read\n6000 E 1/read:1\n8000 B 1/read "
+		   "read [io]\n",
 		   "ends without a begin 1");
 }
 END_TEST
 
 START_TEST(instants)
 {
-	ck_becomes("{\"ph\":\"i\",\"name\":\"at the end\",\"s\":\"t\",\"pid\":1,\"tid\":2,\"ts\":3},"
-		   "{\"ph\":\"I\",\"name\":\"old\",\"s\":\"p\",\"pid\":1,\"tid\":2,\"ts\":1},"
-		   "{\"ph\":\"i\",\"name\":\"of the process\",\"s\":\"p\",\"pid\":1,\"ts\":2},"
-		   "{\"ph\":\"i\",\"name\":\"nowhere\",\"pid\":\"Traces\",\"tid\":\"T\",\"ts\":4},"
-		   "{\"ph\":\"i\",\"name\":\"timeless\",\"pid\":1,\"tid\":2}," X("a", "1", "2"),
-		   "1000 B 1/2 a\n1000 I 1/2 old\n2000 I 1 of the process\n3000 E 1/2\n3000 I 1/2 at the end\n"
-		   "4000 I Traces/T nowhere\n", "events without a time 1");
+	ck_becomes(
+		"{\"ph\":\"i\",\"name\":\"at the end\",\"s\":\"t\",\"pid\":1,\"tid\":2,\"ts\":3},"
+		"{\"ph\":\"I\",\"name\":\"old\",\"s\":\"p\",\"pid\":1,\"tid\":2,\"ts\":1},"
+		"{\"ph\":\"i\",\"name\":\"of the process\",\"s\":\"p\",\"pid\":1,\"ts\":2},"
+		"{\"ph\":\"i\",\"name\":\"nowhere\",\"pid\":\"Traces\",\"tid\":\"T\",\"ts\":4},"
+		"{\"ph\":\"i\",\"name\":\"timeless\",\"pid\":1,\"tid\":2}," X("a", "1", "2"),
+		"1000 B 1/2 a\n1000 I 1/2 old\n2000 I 1 of the process\n3000 E 1/2\n3000 I 1/2 at the end\n"
+		"4000 I Traces/T nowhere\n",
+		"events without a time 1");
 }
 END_TEST
 
@@ -467,45 +497,75 @@ END_TEST
 START_TEST(counters)
 {
 	/* A track for each number, named as Perfetto names those of JSON; whole numbers stay whole. */
-	ck_becomes(C("mem", "2", "{\"used\":9007199254740993,\"free\":0.1,\"note\":\"x\"}") "," C("mem", "1", "{\"used\":-3}") ","
-		   C("clk", "3", "{\"\":1.5e3}") ","
-		   "{\"ph\":\"C\",\"name\":\"q\",\"id\":5,\"pid\":1,\"ts\":4,\"args\":{\"len\":18446744073709551615}}",
-		   "1000 C 1/mem used -3\n2000 C 1/mem used 9007199254740993\n2000 C 1/mem free 0.10000000000000001\n"
-		   "3000 C 1/clk 1500\n4000 C 1/q id: 5 len 1.8446744073709552e+19\n", "counter values that are no numbers 1");
+	ck_becomes(C("mem", "2", "{\"used\":9007199254740993,\"free\":0.1,\"note\":\"x\"}") "," C(
+			   "mem", "1",
+			   "{\"used\":-3}") "," C("clk", "3",
+						  "{\"\":1.5e3}") ","
+								  "{\"ph\":\"C\",\"name\":\"q\",\"id\":5,"
+								  "\"pid\":1,\"ts\":4,\"args\":{\"len\":"
+								  "18446744073709551615}}",
+		   "1000 C 1/mem used -3\n2000 C 1/mem used 9007199254740993\n2000 C 1/mem free "
+		   "0.10000000000000001\n"
+		   "3000 C 1/clk 1500\n4000 C 1/q id: 5 len 1.8446744073709552e+19\n",
+		   "counter values that are no numbers 1");
 }
 END_TEST
 
-#define F(ph, ts, tid, more)                                                                                          \
-	"{\"ph\":\"" ph "\",\"name\":\"f\",\"cat\":\"c\",\"id\":1,\"pid\":1,\"tid\":" tid ",\"ts\":" ts more "}"
-#define X2(name, ts, dur) "{\"ph\":\"X\",\"name\":\"" name "\",\"pid\":1,\"tid\":3,\"ts\":" ts ",\"dur\":" dur "}"
+#define F(ph, ts, tid, more)                                                                                 \
+	"{\"ph\":\"" ph "\",\"name\":\"f\",\"cat\":\"c\",\"id\":1,\"pid\":1,\"tid\":" tid ",\"ts\":" ts more \
+	"}"
+#define X2(name, ts, dur)                                                                                    \
+	"{\"ph\":\"X\",\"name\":\"" name "\",\"pid\":1,\"tid\":3,\"ts\":" ts ",\"dur\":" dur "}"
 
 START_TEST(flows)
 {
 	/* From the innermost span around it to the one around or, without bp, the one that begins next. */
-	ck_becomes(X("call", "1", "4") "," X("inner", "2", "1") "," X2("gpu", "6", "2") "," X2("next", "9", "1") ","
-		   F("s", "2", "2", "") "," F("t", "6", "3", ",\"bp\":\"e\"") "," F("f", "8.5", "3", ""),
-		   "1000 B 1/2 call\n2000 B 1/2 inner >\n3000 E 1/2\n5000 E 1/2\n6000 B 1/3 gpu >\n8000 E 1/3\n"
-		   "9000 B 1/3 next <\n10000 E 1/3\n", "");
+	ck_becomes(
+		X("call", "1", "4") "," X("inner", "2", "1") "," X2("gpu", "6", "2") "," X2(
+			"next", "9", "1") "," F("s", "2", "2", "") "," F("t", "6", "3",
+									 ",\"bp\":\"e\"") "," F("f", "8.5",
+												"3", ""),
+		"1000 B 1/2 call\n2000 B 1/2 inner >\n3000 E 1/2\n5000 E 1/2\n6000 B 1/3 gpu >\n8000 E 1/3\n"
+		"9000 B 1/3 next <\n10000 E 1/3\n",
+		"");
 	/* A flow of one end, and one outside of any span. */
-	ck_becomes(X("call", "1", "4") "," X2("gpu", "6", "2") "," F("s", "2", "2", "") "," F("f", "20", "3", ",\"bp\":\"e\""),
+	ck_becomes(X("call", "1", "4") "," X2("gpu", "6", "2") "," F("s", "2", "2", "") "," F(
+			   "f", "20", "3", ",\"bp\":\"e\""),
 		   "1000 B 1/2 call\n5000 E 1/2\n6000 B 1/3 gpu\n8000 E 1/3\n",
 		   "flow ends outside of any span 1, flow ends without another one 1");
 	/* Spans that say themselves which flow they are on. */
-	ck_becomes("{\"ph\":\"X\",\"name\":\"from\",\"pid\":1,\"tid\":2,\"ts\":1,\"dur\":1,\"bind_id\":\"0x1\",\"flow_out\":true},"
-		   "{\"ph\":\"X\",\"name\":\"to\",\"pid\":1,\"tid\":2,\"ts\":3,\"dur\":1,\"bind_id\":\"0x1\",\"flow_in\":true}",
+	ck_becomes("{\"ph\":\"X\",\"name\":\"from\",\"pid\":1,\"tid\":2,\"ts\":1,\"dur\":1,\"bind_id\":"
+		   "\"0x1\",\"flow_out\":true},"
+		   "{\"ph\":\"X\",\"name\":\"to\",\"pid\":1,\"tid\":2,\"ts\":3,\"dur\":1,\"bind_id\":\"0x1\","
+		   "\"flow_in\":true}",
 		   "1000 B 1/2 from >\n2000 E 1/2\n3000 B 1/2 to <\n4000 E 1/2\n", "");
 }
 END_TEST
 
 START_TEST(annotations)
 {
-	ck_becomes("{\"ph\":\"i\",\"name\":\"\\u00e4\\n\",\"cat\":\"a,b\",\"pid\":1,\"tid\":2,\"ts\":1,\"tts\":5,\"id\":77,\"args\":"
-		   "{\"i\":-5,\"big\":18446744073709551615,\"bigger\":184467440737095516150,\"d\":2.5,\"s\":\"q\\\"\\u20ac\",\"t\":true,"
-		   "\"n\":null,\"nan\":NaN,\"e\":{},\"a\":[1,[\"x\",2.0],{\"k\":false}],\"o\":{\"p\":{\"q\":1}}}},"
+	ck_becomes("{\"ph\":\"i\",\"name\":\"\\u00e4\\n\",\"cat\":\"a,b\",\"pid\":1,\"tid\":2,\"ts\":1,"
+		   "\"tts\":5,\"id\":77,\"args\":"
+		   "{\"i\":-5,\"big\":18446744073709551615,\"bigger\":184467440737095516150,\"d\":2.5,\"s\":"
+		   "\"q\\\"\\u20ac\",\"t\":true,"
+		   "\"n\":null,\"nan\":NaN,\"e\":{},\"a\":[1,[\"x\",2.0],{\"k\":false}],\"o\":{\"p\":{\"q\":"
+		   "1}}}},"
 		   "{\"ph\":\"i\",\"name\":\"odd\",\"pid\":1,\"tid\":2,\"ts\":2,\"args\":[1,2]}",
-		   "1000 I 1/2 \xc3\xa4\n [a,b] {i=-5 big=18446744073709551615u bigger='184467440737095516150' d=2.5 "
-		   "s='q\"\xe2\x82\xac' t=true n='null' nan=nan e='{}' a=[1,['x',2],{k=false}] o={p={q=1}} id=77 tts=5}\n"
-		   "2000 I 1/2 odd {args=[1,2]}\n", "");
+		   "1000 I 1/2 \xc3\xa4\n [a,b] {i=-5 big=18446744073709551615u "
+		   "bigger='184467440737095516150' d=2.5 "
+		   "s='q\"\xe2\x82\xac' t=true n='null' nan=nan e='{}' a=[1,['x',2],{k=false}] o={p={q=1}} "
+		   "id=77 tts=5}\n"
+		   "2000 I 1/2 odd {args=[1,2]}\n",
+		   "");
+}
+END_TEST
+
+START_TEST(damaged_args)
+{
+	/* A value that is missing, and a text that is not ended before its key: all else is there. */
+	ck_becomes("{\"ph\":\"i\",\"name\":\"a\",\"pid\":1,\"tid\":2,\"ts\":1,"
+		   "\"args\":{\"before\":1,\"hole\": ,\"after\":N/A,\"last\":[1,2]}}",
+		   "1000 I 1/2 a {before=1 hole='null' after='N/A' last=[1,2]}\n", "");
 }
 END_TEST
 
@@ -517,7 +577,8 @@ START_TEST(deep_args)
 	memset(args + 4000, ']', 4000);
 	args[8000] = 0;
 	struct dump *d = calloc(1, sizeof(*d));
-	snprintf(json, sizeof(json), "[{\"ph\":\"i\",\"name\":\"a\",\"ts\":1,\"args\":{\"x\":%.500s%.500s}}]", args, args + 7500);
+	snprintf(json, sizeof(json), "[{\"ph\":\"i\",\"name\":\"a\",\"ts\":1,\"args\":{\"x\":%.500s%.500s}}]",
+		 args, args + 7500);
 	convert(json, NULL, left_out, sizeof(left_out));
 	read_dump(d, out_path());
 	ck_assert_ptr_nonnull(strstr(d->text, "x=[[[["));
@@ -526,21 +587,48 @@ START_TEST(deep_args)
 }
 END_TEST
 
-#define M(name, tid, args)                                                                                            \
-	"{\"ph\":\"M\",\"name\":\"" name "\",\"pid\":1,\"tid\":" tid ",\"args\":" args "}"
+#define M(name, tid, args) "{\"ph\":\"M\",\"name\":\"" name "\",\"pid\":1,\"tid\":" tid ",\"args\":" args "}"
 
 START_TEST(track_names)
 {
-	/* A tid that is a text here and a number there is one thread; what is no number of Linux is a named track. */
-	ck_becomes("{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":\"2\",\"ts\":1,\"dur\":1}," X("b", "3", "1") ","
-		   M("thread_name", "2", "{\"name\":\"main\"}") "," M("process_name", "0", "{\"name\":\"python\"}") ","
-		   M("thread_sort_index", "2", "{\"sort_index\":3}") "," M("process_labels", "0", "{\"labels\":\"CPU\"}") ","
-		   M("unheard_of", "0", "{\"x\":1}") ","
-		   "{\"ph\":\"i\",\"name\":\"gpu\",\"pid\":0,\"tid\":\"stream 7\",\"ts\":5},"
-		   "{\"ph\":\"i\",\"name\":\"far\",\"pid\":1,\"tid\":99999999999,\"ts\":6}",
-		   "1000 B 1(python)/2(main) a\n2000 E 1(python)/2(main)\n3000 B 1(python)/2(main) b\n"
-		   "4000 E 1(python)/2(main)\n5000 I 0/stream 7 gpu\n6000 I 1(python)/99999999999 far\n",
-		   "metadata events of other kinds 1");
+	/* A tid that is a text here and a number there is one thread; what is no number of Linux is a named
+	 * track. */
+	ck_becomes(
+		"{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":\"2\",\"ts\":1,\"dur\":1}," X("b", "3", "1") "," M(
+			"thread_name", "2",
+			"{\"name\":\"main\"}") "," M("process_name", "0",
+						     "{\"name\":\"python\"}") "," M("thread_sort_"
+										    "index",
+										    "2",
+										    "{\"sort_index\":"
+										    "3}") "," M("proc"
+												"ess_"
+												"labe"
+												"ls",
+												"0",
+												"{\"l"
+												"abel"
+												"s\":"
+												"\"CP"
+												"U\""
+												"}") "," M("u"
+													   "n"
+													   "h"
+													   "e"
+													   "a"
+													   "r"
+													   "d"
+													   "_"
+													   "o"
+													   "f",
+													   "0",
+													   "{"
+													   "\"x\":1}") ","
+														       "{\"ph\":\"i\",\"name\":\"gpu\",\"pid\":0,\"tid\":\"stream 7\",\"ts\":5},"
+														       "{\"ph\":\"i\",\"name\":\"far\",\"pid\":1,\"tid\":99999999999,\"ts\":6}",
+		"1000 B 1(python)/2(main) a\n2000 E 1(python)/2(main)\n3000 B 1(python)/2(main) b\n"
+		"4000 E 1(python)/2(main)\n5000 I 0/stream 7 gpu\n6000 I 1(python)/99999999999 far\n",
+		"metadata events of other kinds 1");
 }
 END_TEST
 
@@ -553,15 +641,18 @@ END_TEST
 
 START_TEST(a_base)
 {
-	static const char early[] = "{\"baseTimeNanoseconds\":1700000000000000000,\"traceEvents\":[" X("a", "1", "2") "]}";
-	static const char late[] = "{\"traceEvents\":[" X("a", "1", "2") "],\"baseTimeNanoseconds\":1700000000000000000}";
+	static const char early[] =
+		"{\"baseTimeNanoseconds\":1700000000000000000,\"traceEvents\":[" X("a", "1", "2") "]}";
+	static const char late[] =
+		"{\"traceEvents\":[" X("a", "1", "2") "],\"baseTimeNanoseconds\":1700000000000000000}";
 	const char *both[] = {early, late};
 	char left_out[64];
 	for (int i = 0; i < 2; i++) {
 		struct dump *d = calloc(1, sizeof(*d));
 		convert(both[i], NULL, left_out, sizeof(left_out));
 		read_dump(d, out_path());
-		ck_assert_ptr_nonnull(strstr(d->text, "1700000000000001000 B 1/2 a\n1700000000000003000 E 1/2\n"));
+		ck_assert_ptr_nonnull(
+			strstr(d->text, "1700000000000001000 B 1/2 a\n1700000000000003000 E 1/2\n"));
 		ck_assert_ptr_nonnull(strstr(d->text, "1700000000000001000 I driverec trace members "
 						      "{baseTimeNanoseconds=1700000000000000000}\n"));
 		ck_assert_uint_eq(d->clock[1], 1700000000000001000);
@@ -575,7 +666,8 @@ START_TEST(reduced_and_stripped)
 {
 	static const char json[] =
 		"[{\"ph\":\"M\",\"name\":\"driverec.reduced\",\"args\":{\"version\":1,\"bin_ps\":\"1000\"}},"
-		"{\"ph\":\"X\",\"name\":\"merged\",\"cat\":\"driverec.merged\",\"pid\":1,\"tid\":2,\"ts\":1,\"dur\":1,"
+		"{\"ph\":\"X\",\"name\":\"merged\",\"cat\":\"driverec.merged\",\"pid\":1,\"tid\":2,\"ts\":1,"
+		"\"dur\":1,"
 		"\"args\":{\"driverec.events\":5}}]";
 	const struct reducer_writer_options strip = {.strip_args = 1};
 	char left_out[64];
@@ -588,7 +680,9 @@ START_TEST(reduced_and_stripped)
 	d = calloc(1, sizeof(*d));
 	convert(json, &strip, left_out, sizeof(left_out));
 	read_dump(d, out_path());
-	ck_assert_str_eq(d->text, "1000 I driverec driverec.reduced\n1000 B 1/2 merged [driverec.merged]\n2000 E 1/2\n");
+	ck_assert_str_eq(
+		d->text,
+		"1000 I driverec driverec.reduced\n1000 B 1/2 merged [driverec.merged]\n2000 E 1/2\n");
 	ck_assert_str_eq(left_out, "args of events 2");
 	free_dump(d);
 }
@@ -597,13 +691,40 @@ END_TEST
 START_TEST(marks_and_losses)
 {
 	const struct reducer_event events[] = {
-		{.kind = DREC_MARK, .mark = DREC_MARK_STEP_BEGIN, .has_time = 1, .start_ns = 5, .id = 3, .has_id = 1,
-		 .name = {"train", 5}, .group = {"1", 1}, .track = {"2", 1}},
-		{.kind = DREC_MARK, .mark = DREC_MARK_STEP_END, .has_time = 1, .has_duration = 1, .start_ns = 5, .duration_ns = 9,
-		 .id = 3, .has_id = 1, .name = {"train", 5}, .group = {"1", 1}, .track = {"2", 1}},
-		{.kind = DREC_LOSS, .mark = DREC_LOSS_TOO_BIG, .has_time = 1, .start_ns = 20, .duration_ns = 1500, .count = 4,
-		 .group = {"1", 1}, .track = {"2", 1}},
-		{.kind = DREC_COUNTER, .has_time = 1, .start_ns = 30, .value = 0.5, .name = {"load", 4}, .group = {"1", 1},
+		{.kind = DREC_MARK,
+		 .mark = DREC_MARK_STEP_BEGIN,
+		 .has_time = 1,
+		 .start_ns = 5,
+		 .id = 3,
+		 .has_id = 1,
+		 .name = {"train", 5},
+		 .group = {"1", 1},
+		 .track = {"2", 1}},
+		{.kind = DREC_MARK,
+		 .mark = DREC_MARK_STEP_END,
+		 .has_time = 1,
+		 .has_duration = 1,
+		 .start_ns = 5,
+		 .duration_ns = 9,
+		 .id = 3,
+		 .has_id = 1,
+		 .name = {"train", 5},
+		 .group = {"1", 1},
+		 .track = {"2", 1}},
+		{.kind = DREC_LOSS,
+		 .mark = DREC_LOSS_TOO_BIG,
+		 .has_time = 1,
+		 .start_ns = 20,
+		 .duration_ns = 1500,
+		 .count = 4,
+		 .group = {"1", 1},
+		 .track = {"2", 1}},
+		{.kind = DREC_COUNTER,
+		 .has_time = 1,
+		 .start_ns = 30,
+		 .value = 0.5,
+		 .name = {"load", 4},
+		 .group = {"1", 1},
 		 .track = {"2", 1}},
 	};
 	struct reducer_pftrace_writer *writer;
@@ -618,9 +739,10 @@ START_TEST(marks_and_losses)
 	close(fd);
 	struct dump *d = calloc(1, sizeof(*d));
 	read_dump(d, out_path());
-	ck_assert_str_eq(d->text, "5 B 1/2 step 3 [driverec.mark] {phase='train'}\n"
-				  "5 I 1/2 step 3 begins [driverec.mark] {phase='train'}\n14 E 1/2\n"
-				  "20 I 1/2 lost: too_big [driverec.loss] {events=4 for_us=1.5}\n30 C 1/load 0.5\n");
+	ck_assert_str_eq(d->text,
+			 "5 B 1/2 step 3 [driverec.mark] {phase='train'}\n"
+			 "5 I 1/2 step 3 begins [driverec.mark] {phase='train'}\n14 E 1/2\n"
+			 "20 I 1/2 lost: too_big [driverec.loss] {events=4 for_us=1.5}\n30 C 1/load 0.5\n");
 	ck_assert_uint_eq(d->clock[1], 5);
 	free_dump(d);
 }
@@ -646,7 +768,8 @@ START_TEST(random_spans)
 	size_t used = (size_t)snprintf(json, sizeof(json), "[");
 	for (int i = 0; i < 3000; i++)
 		used += (size_t)snprintf(json + used, sizeof(json) - used,
-					 "%s{\"ph\":\"X\",\"name\":\"n%d\",\"pid\":1,\"tid\":%d,\"ts\":%llu.%06llu,\"dur\":0.%06llu}",
+					 "%s{\"ph\":\"X\",\"name\":\"n%d\",\"pid\":1,\"tid\":%d,\"ts\":%llu.%"
+					 "06llu,\"dur\":0.%06llu}",
 					 i ? "," : "", i % 50, (int)test_random_below(3) + 1,
 					 (unsigned long long)test_random_below(3),
 					 (unsigned long long)test_random_below(1000000),
@@ -708,12 +831,16 @@ START_TEST(spool)
 	char args[8192];
 	for (int there = 1; there >= 0; there--) {
 		int fd = open(out_path(), O_RDWR | O_CREAT | O_TRUNC, 0600), result = 0;
-		assert_ok(reducer_pftrace_writer_new(fd, NULL, there ? test_folder() : "/nonexistent", &writer));
+		assert_ok(reducer_pftrace_writer_new(fd, NULL, there ? test_folder() : "/nonexistent",
+						     &writer));
 		for (int i = 0; i < 1500 && result == 0; i++) {
 			memset(name, 'a' + i % 26, sizeof(name));
 			int bytes = snprintf(args, sizeof(args), "{\"n\":%d,\"text\":\"%.3000s\"}", i, name);
-			struct reducer_event event = {.kind = DREC_INSTANT, .has_time = 1, .start_ns = 1500 - i,
-						      .args_flag = DREC_FLAG_ARGS_JSON, .args = {args, (size_t)bytes}};
+			struct reducer_event event = {.kind = DREC_INSTANT,
+						      .has_time = 1,
+						      .start_ns = 1500 - i,
+						      .args_flag = DREC_FLAG_ARGS_JSON,
+						      .args = {args, (size_t)bytes}};
 			result = reducer_pftrace_writer_event(writer, &event);
 		}
 		if (there) {
@@ -773,12 +900,28 @@ int main(void)
 		const char *name;
 		const TTest *test;
 	} cases[] = {
-		{"parents first", parents_first}, {"no length", nothing_long}, {"overlap", overlap},
-		{"picoseconds", picoseconds}, {"begin and end", begin_end}, {"async", async}, {"instants", instants},
-		{"counters", counters}, {"flows", flows}, {"annotations", annotations}, {"deep args", deep_args},
-		{"track names", track_names}, {"times before 0", times_before_zero}, {"base", a_base},
-		{"reduced, stripped", reduced_and_stripped}, {"marks and losses", marks_and_losses}, {"nothing", nothing},
-		{"random spans", random_spans}, {"same bytes", same_bytes}, {"spool", spool}, {"full disk", full_disk},
+		{"parents first", parents_first},
+		{"no length", nothing_long},
+		{"overlap", overlap},
+		{"picoseconds", picoseconds},
+		{"begin and end", begin_end},
+		{"async", async},
+		{"instants", instants},
+		{"counters", counters},
+		{"flows", flows},
+		{"annotations", annotations},
+		{"damaged args", damaged_args},
+		{"deep args", deep_args},
+		{"track names", track_names},
+		{"times before 0", times_before_zero},
+		{"base", a_base},
+		{"reduced, stripped", reduced_and_stripped},
+		{"marks and losses", marks_and_losses},
+		{"nothing", nothing},
+		{"random spans", random_spans},
+		{"same bytes", same_bytes},
+		{"spool", spool},
+		{"full disk", full_disk},
 		{"names of formats", formats_of_names},
 	};
 	Suite *suite = suite_create("pftrace");

@@ -5,8 +5,9 @@
  * Processes, threads and counters become tracks of their own kind; what has no number for a process or thread
  * becomes a named track. Spans that overlap on a track without nesting, and async spans, go to further tracks
  * with the same name and parent, which the UI shows as one. B and E are paired. A span that never ends has no
- * end. Args, and further members of an event, are debug annotations; top-level members are those of an instant
- * "trace members" on a track "driverec", where an instant "driverec.reduced" (reducer/marks.h) may be too.
+ * end. Args, and further members of an event, are debug annotations; top-level members are those of an
+ * instant "trace members" on a track "driverec", where an instant "driverec.reduced" (reducer/marks.h) may be
+ * too.
  *
  * Packets are in the order of time. A flow is kept where it has two ends and each lies on a span.
  *
@@ -30,8 +31,8 @@ int reducer_pftrace_writer_event(struct reducer_pftrace_writer *writer, const st
 /* Sorts and writes everything. */
 int reducer_pftrace_writer_finish(struct reducer_pftrace_writer *writer);
 const struct reducer_writer_stats *reducer_pftrace_writer_stats(const struct reducer_pftrace_writer *writer);
-size_t reducer_pftrace_writer_left_out(const struct reducer_pftrace_writer *writer, struct reducer_left_out *ret,
-				       size_t room);
+size_t reducer_pftrace_writer_left_out(const struct reducer_pftrace_writer *writer,
+				       struct reducer_left_out *ret, size_t room);
 void reducer_pftrace_writer_free(struct reducer_pftrace_writer *writer);
 
 #endif
