@@ -9,6 +9,8 @@ DRIVEREC_BUILD_PACKAGES=(
 )
 # python3: an independent reader of rings and a comparison with an independent reader of traces.
 DRIVEREC_TEST_PACKAGES=(check python3)
+# A reduced trace is drawn in a real browser; not for run.sh --quick.
+DRIVEREC_BROWSER_PACKAGES=(chromium)
 
 # Debian's cmake and ninja, whatever else is first on PATH.
 if [ -x /usr/bin/cmake ] && [ -x /usr/bin/ninja ]; then
