@@ -15,7 +15,7 @@ usage: tests/run.sh [--quick] [--tsan] [--integration] [--help]
 
 Without an option: every C test with the asan preset, then with the release preset.
 
-  --quick         the release preset only
+  --quick         the release preset only, and no browser is installed
   --tsan          the thread sanitizer's preset too
   --integration   also everything in tests/integration/ that is executable
   --help          show this help
@@ -26,11 +26,15 @@ EOF
 }
 
 presets=(asan release)
+quick=no
 tsan=no
 integration=no
 for option in "$@"; do
 	case $option in
-	--quick) presets=(release) ;;
+	--quick)
+		presets=(release)
+		quick=yes
+		;;
 	--tsan) tsan=yes ;;
 	--integration) integration=yes ;;
 	--help)
@@ -114,6 +118,10 @@ run_integration() {
 }
 
 packages_install "${DRIVEREC_BUILD_PACKAGES[@]}" "${DRIVEREC_TEST_PACKAGES[@]}" || exit 1
+if [ "$quick" = no ] && ! packages_install "${DRIVEREC_BROWSER_PACKAGES[@]}"; then
+	printf 'tests/run.sh: no browser: what needs one is skipped
+' >&2
+fi
 if ! mkdir -p build || ! [ -w build ]; then
 	printf 'tests/run.sh: %s cannot be written: remove it, or run this as its owner\n' "$root/build" >&2
 	exit 1
