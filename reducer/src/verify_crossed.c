@@ -2,10 +2,11 @@
 /*
  * Two traces of different formats.
  *
- * Times of the reduced one are put on the raw one's zero, where both say what theirs is. A track that the raw
- * trace does not have by number is taken for the first raw one whose process and thread are called the same (a
- * format may need two lines for what overlaps); what is on a track that is unknown by name, too, is not compared
- * (a format may draw as a track what is none).
+ * Times of the reduced one are put on the raw one's zero. Where one of them does not say what its zero is in Unix
+ * time (a format may have to count from the first event on), their first spans are put at the same time. A track
+ * that the raw trace does not have by number is taken for the first raw one whose process and thread are called the
+ * same (a format may need two lines for what overlaps); what is on a track that is unknown by name, too, is not
+ * compared (a format may draw as a track what is none).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,19 +20,43 @@ static bool zero_of(const struct reducer_read_report *read, enum reducer_format 
 	return read->has_base || format == REDUCER_FORMAT_DREC;
 }
 
-static void shift_times(struct verify *verify)
+/* When the first span starts; false where there is none. */
+static bool first_start(const struct verify_trace *trace, verify_ps *ret_start)
+{
+	bool found = false;
+	for (size_t i = 0; i < trace->n_events; i++) {
+		const struct verify_event *event = &trace->event[i];
+		if (event->class != VERIFY_SPAN || (found && event->start >= *ret_start))
+			continue;
+		*ret_start = event->start;
+		found = true;
+	}
+	return found;
+}
+
+/* What to add to a time of the reduced trace. */
+static verify_ps find_shift(const struct verify *verify)
 {
 	const struct reducer_verify_report *report = verify->report;
-	struct verify_trace *reduced = &verify->reduced;
+	verify_ps raw_first, reduced_first;
 	int64_t raw_ns, reduced_ns;
-	if (!zero_of(&report->raw, report->raw_format, &raw_ns) ||
-	    !zero_of(&report->reduced, report->reduced_format, &reduced_ns))
-		return;
-	verify_ps shift = ((verify_ps)reduced_ns - raw_ns) * 1000;
+	if (zero_of(&report->raw, report->raw_format, &raw_ns) &&
+	    zero_of(&report->reduced, report->reduced_format, &reduced_ns))
+		return ((verify_ps)reduced_ns - raw_ns) * 1000;
+	if (!first_start(&verify->raw, &raw_first) || !first_start(&verify->reduced, &reduced_first))
+		return 0;
+	return raw_first - reduced_first;
+}
+
+int verify_align(struct verify *verify)
+{
+	struct verify_trace *reduced = &verify->reduced;
+	verify_ps shift = verify->crossed ? find_shift(verify) : 0;
 	for (size_t i = 0; i < reduced->n_events; i++)
 		reduced->event[i].start += shift;
 	for (size_t i = 0; i < reduced->n_values; i++)
 		reduced->value[i].start += shift;
+	return 0;
 }
 
 /* What processes are called: by number of the group's text; VERIFY_NONE where nothing says. */
@@ -88,12 +113,11 @@ static int find_tracks(struct verify *verify, const uint32_t *process, uint32_t 
 	return result;
 }
 
-int verify_cross(struct verify *verify)
+int verify_cross_tracks(struct verify *verify)
 {
 	uint32_t *process = process_names(&verify->house);
 	uint32_t *take = malloc(((size_t)verify->house.tracks.count + 1) * sizeof(*take));
 	int result = process && take ? find_tracks(verify, process, take) : -ENOMEM;
-	shift_times(verify);
 	for (size_t i = 0; result == 0 && i < verify->reduced.n_events; i++) {
 		struct verify_event *event = &verify->reduced.event[i];
 		if (!is_drawn(event))

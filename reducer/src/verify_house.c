@@ -34,6 +34,8 @@ int verify_house_start(struct verify_house *house)
 		result = add_literal(house, REDUCER_MARK_MERGED, &house->merged_category);
 	if (result == 0)
 		result = add_literal(house, REDUCER_MARK_REDUCED, &house->mark_name);
+	if (result == 0)
+		result = add_literal(house, "event_metadata", &house->unused_name);
 	return result ? result : add_literal(house, REDUCER_MARK_MERGED_NAME, &house->merged_name);
 }
 

@@ -251,6 +251,9 @@ static bool is_comparable(const struct verify *verify, const struct verify_event
 	bool merged_end = event->class == VERIFY_ASYNC_END && event->category == verify->house.merged_category;
 	if (verify->crossed)
 		return event->class == VERIFY_SPAN || event->class == VERIFY_INSTANT;
+	/* An XPlane goes on describing events that are gone; its reader tells of what no event uses. */
+	if (event->class == VERIFY_META && event->name == verify->house.unused_name)
+		return verify->report->reduced_format != REDUCER_FORMAT_XPLANE;
 	return event->class != VERIFY_GONE && event->class != VERIFY_MARK && !merged_end;
 }
 

@@ -116,7 +116,7 @@ struct verify_house {
 	size_t counters_room;
 	uint8_t *is_raw_name; /* by number of text: a name of the raw trace; made when that is loaded */
 	uint32_t n_raw_names; /* numbers beyond have no place in is_raw_name: they are no names of the raw trace */
-	uint32_t merged_category, mark_name, merged_name, no_name;
+	uint32_t merged_category, mark_name, merged_name, no_name, unused_name;
 };
 
 /* What the reduced trace says of itself. */
@@ -154,8 +154,10 @@ int verify_load(struct verify *verify, struct verify_trace *trace, const char *p
 		struct reducer_read_report *report);
 void verify_trace_free(struct verify_trace *trace);
 
-/* verify_crossed.c: makes two traces of different formats comparable, as far as can be. */
-int verify_cross(struct verify *verify);
+/* verify_crossed.c: makes two traces of different formats comparable, as far as can be. The times are aligned when
+ * the raw one is cut. */
+int verify_cross_tracks(struct verify *verify);
+int verify_align(struct verify *verify);
 
 /* verify_pairs.c */
 int verify_pair(struct verify *verify, struct verify_trace *trace);
