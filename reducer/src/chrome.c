@@ -63,6 +63,7 @@ struct reducer_chrome {
 	size_t retry_bytes;      /* read again when so many are there */
 	struct buffer key;
 	char seen[SEEN_BYTES];   /* the first members' names, to say what a file is */
+	uint64_t seen_at;        /* where the last of them begins */
 };
 
 static uint64_t offset_of(const struct reducer_chrome *r, const char *p)
@@ -119,6 +120,21 @@ static bool worth_reading(struct reducer_chrome *r)
 	if (whole)
 		r->retry_bytes = 0;
 	return whole;
+}
+
+/*
+ * How far to look at an item at p that may have `limit` bytes: one byte further. What is read must not depend on
+ * how much of the text is there already, so nothing is read beyond.
+ */
+static const char *reach(const struct reducer_chrome *r, const char *p, size_t limit)
+{
+	size_t have = (size_t)(r->data + r->bytes - p);
+	return p + (have <= limit ? have : limit + 1);
+}
+
+static enum json_how how_loose(const struct reducer_chrome *r, const char *end)
+{
+	return r->final && end == r->data + r->bytes ? JSON_LOOSE_FINAL : JSON_LOOSE;
 }
 
 static int wait_for_more(struct reducer_chrome *r)
@@ -185,21 +201,22 @@ static void start_skipping(struct reducer_chrome *r, const char *p, const char *
  */
 static int read_event(struct reducer_chrome *r, const char *p)
 {
-	const char *end = r->data + r->bytes, *at = p;
+	const char *at = p, *end = reach(r, p, r->limit.event_bytes_max);
 	bool skipping = r->state == STATE_DAMAGED;
 	const char *what = "an event cannot be read";
 	if (!worth_reading(r))
 		return 0;
-	enum json_end result = chrome_event_scan(&r->found, &at, end, false);
-	bool too_big = (size_t)(end - p) > r->limit.event_bytes_max;
+	enum json_end result = chrome_event_scan(&r->found, &at, end, JSON_STRICT);
+	bool too_big = end - p > (ptrdiff_t)r->limit.event_bytes_max;
 	if (result == JSON_MORE && !r->final && !too_big)
 		return wait_for_more(r);
 	if (result == JSON_MORE)
 		what = too_big ? "an event is larger than the limit" : "the text ends inside an event";
 	if (result != JSON_OK && !skipping) {
 		at = p;
-		result = chrome_event_scan(&r->found, &at, end, true);
-		if (result == JSON_MORE && !r->final && (size_t)(end - p) < LOOSE_WAIT_BYTES)
+		end = reach(r, p, LOOSE_WAIT_BYTES);
+		result = chrome_event_scan(&r->found, &at, end, how_loose(r, end));
+		if (result == JSON_MORE && !r->final && end - p <= LOOSE_WAIT_BYTES)
 			return wait_for_more(r);
 	}
 	if (r->found.failed)
@@ -225,7 +242,8 @@ static int read_alike(struct reducer_chrome *r, const char **p)
 	struct reducer_event event;
 	while (at < end && *at == '{') {
 		const char *begin = at;
-		if (!chrome_fast_event(&r->shapes, &r->found, &at, end, &event))
+		if (!chrome_fast_event(&r->shapes, &r->found, &at, end, &event) ||
+		    (size_t)(at - begin) > r->limit.event_bytes_max)
 			break;
 		event.offset = offset_of(r, begin);
 		event.bytes = (uint32_t)(at - begin);
@@ -348,9 +366,13 @@ static int step_damaged(struct reducer_chrome *r)
 	return 1;
 }
 
-static void remember_key(struct reducer_chrome *r, struct reducer_text key)
+/* The key of the member that begins at `offset`; once, however often it is looked at. */
+static void remember_key(struct reducer_chrome *r, struct reducer_text key, uint64_t offset)
 {
 	size_t used = strlen(r->seen);
+	if (used && r->seen_at == offset)
+		return;
+	r->seen_at = offset;
 	if (used + key.bytes + 5 > sizeof(r->seen) || !json_is_plain(key))
 		return;
 	snprintf(r->seen + used, sizeof(r->seen) - used, "%s\"%.*s\"", used ? ", " : "", (int)key.bytes, key.data);
@@ -381,43 +403,58 @@ static int damaged_root(struct reducer_chrome *r, const char *p)
 }
 
 /* What follows a member's value shows whether the value was read rightly. */
-static bool value_ends_well(const char *p, const char *end)
+static enum json_end value_ends_well(const struct reducer_chrome *r, const char *p, const char *end)
 {
 	p = json_skip_space(p, end);
-	return p == end || *p == ',' || *p == '}' || *p == '"';
+	if (p == end)
+		return r->final ? JSON_OK : JSON_MORE;
+	return *p == ',' || *p == '}' || *p == '"' ? JSON_OK : JSON_BAD;
+}
+
+/* The value is passed over, and so is the rest of what is no container. */
+static int leave_out_member(struct reducer_chrome *r, struct reducer_text key, const char *value, const char *begin)
+{
+	r->report->damaged++;
+	note(r->report, offset_of(r, begin), "member \"%.*s\" is larger than %zu bytes; left out",
+	     key.bytes > 64 ? 64 : (int)key.bytes, key.data, r->limit.member_bytes_max);
+	r->state = *value == '{' || *value == '[' ? STATE_VALUE : STATE_FIND;
+	use_up_to(r, value);
+	return 1;
+}
+
+/* A text whose quotes are not escaped, as it must have been meant. 1, 0 to wait, or an error. */
+static int read_loose_text(struct reducer_chrome *r, struct reducer_text key, const char *value, const char *begin)
+{
+	const char *end = reach(r, value, LOOSE_WAIT_BYTES), *p = value;
+	enum json_end result = *value == '"' ? json_value(&p, end, how_loose(r, end)) : JSON_BAD;
+	if (result == JSON_MORE && !r->final && end - value <= LOOSE_WAIT_BYTES)
+		return wait_for_more(r);
+	if (result != JSON_OK)
+		return damaged_root(r, begin);
+	r->report->damaged++;
+	note(r->report, offset_of(r, value), "quotes inside a text are not escaped; it was read as meant");
+	struct buffer fixed = {0};
+	json_quote(&fixed, (struct reducer_text){value + 1, (size_t)(p - value) - 2});
+	int sunk = fixed.failed ? fixed.failed
+				: deliver_member(r, key, (struct reducer_text){fixed.data, fixed.bytes});
+	buffer_free(&fixed);
+	use_up_to(r, p);
+	return sunk ? sunk : 1;
 }
 
 /* The member's value begins at `value`; `*key` is undone into r->key. 1, 0 to wait, or an error. */
 static int read_value(struct reducer_chrome *r, struct reducer_text key, const char *value, const char *begin)
 {
-	const char *end = r->data + r->bytes, *p = value;
-	enum json_end result = json_value(&p, end, false);
-	if (result == JSON_OK && !value_ends_well(p, end))
-		result = JSON_BAD;
-	if (result == JSON_MORE && (size_t)(end - value) > r->limit.member_bytes_max) {
-		r->report->damaged++;
-		note(r->report, offset_of(r, begin), "member \"%.*s\" is larger than %zu bytes; left out",
-		     key.bytes > 64 ? 64 : (int)key.bytes, key.data, r->limit.member_bytes_max);
-		use_up_to(r, value);
-		r->state = STATE_VALUE;
-		return 1;
-	}
+	const char *p = value, *end = reach(r, value, r->limit.member_bytes_max);
+	enum json_end result = json_value(&p, end, JSON_STRICT);
+	if (result == JSON_MORE && end - value > (ptrdiff_t)r->limit.member_bytes_max)
+		return leave_out_member(r, key, value, begin);
+	if (result == JSON_OK)
+		result = value_ends_well(r, p, r->data + r->bytes);
 	if (result == JSON_MORE && !r->final)
 		return wait_for_more(r);
-	if (result != JSON_OK) {
-		p = value;
-		if (*value != '"' || json_value(&p, end, true) != JSON_OK)
-			return damaged_root(r, begin);
-		r->report->damaged++;
-		note(r->report, offset_of(r, value), "quotes inside a text are not escaped; it was read as meant");
-		struct buffer fixed = {0};
-		json_quote(&fixed, (struct reducer_text){value + 1, (size_t)(p - value) - 2});
-		int sunk = fixed.failed ? fixed.failed
-					: deliver_member(r, key, (struct reducer_text){fixed.data, fixed.bytes});
-		buffer_free(&fixed);
-		use_up_to(r, p);
-		return sunk ? sunk : 1;
-	}
+	if (result != JSON_OK)
+		return read_loose_text(r, key, value, begin);
 	int sunk = deliver_member(r, key, (struct reducer_text){value, (size_t)(p - value)});
 	use_up_to(r, p);
 	return sunk ? sunk : 1;
@@ -425,12 +462,13 @@ static int read_value(struct reducer_chrome *r, struct reducer_text key, const c
 
 static int read_member(struct reducer_chrome *r, const char *begin)
 {
-	const char *end = r->data + r->bytes, *p = begin + 1;
+	const char *p = begin + 1, *end = reach(r, begin, ROOM_MIN);
 	if (!worth_reading(r))
 		return 0;
 	enum json_end result = json_string(&p, end);
 	if (result == JSON_MORE)
-		return r->final || end - p > ROOM_MIN ? damaged_root(r, begin) : wait_for_more(r);
+		return r->final || end - begin > ROOM_MIN ? damaged_root(r, begin) : wait_for_more(r);
+	end = r->data + r->bytes;
 	buffer_clear(&r->key);
 	json_unescape(&r->key, (struct reducer_text){begin + 1, (size_t)(p - begin) - 2});
 	if (r->key.failed)
@@ -446,8 +484,7 @@ static int read_member(struct reducer_chrome *r, const char *begin)
 	if (text_is(key, "rocprofiler-sdk-tool"))
 		return refuse(r, offset_of(r, begin), "a JSON object without traceEvents, beginning with "
 			      "\"rocprofiler-sdk-tool\": this is rocprofiler output, not a Chrome trace");
-	if (r->retry_bytes == 0)
-		remember_key(r, key);
+	remember_key(r, key, offset_of(r, begin));
 	if (*p == '[' && text_is(key, "traceEvents")) {
 		r->state = STATE_EVENTS;
 		r->had_events = true;
@@ -563,7 +600,7 @@ static enum json_end is_event_line(const char *p, const char *end)
 		if (*p++ != ':')
 			return JSON_BAD;
 		p = json_skip_space(p, end);
-		enum json_end result = json_value(&p, end, false);
+		enum json_end result = json_value(&p, end, JSON_STRICT);
 		if (result != JSON_OK)
 			return result;
 	}
@@ -571,11 +608,11 @@ static enum json_end is_event_line(const char *p, const char *end)
 
 static int start_with_object(struct reducer_chrome *r, const char *p)
 {
-	const char *end = r->data + r->bytes;
+	const char *end = reach(r, p, r->limit.event_bytes_max);
 	if (!worth_reading(r))
 		return 0;
 	enum json_end result = is_event_line(p, end);
-	if (result == JSON_MORE && !r->final && (size_t)(end - p) <= r->limit.event_bytes_max)
+	if (result == JSON_MORE && !r->final && end - p <= (ptrdiff_t)r->limit.event_bytes_max)
 		return wait_for_more(r);
 	if (result == JSON_OK) {
 		r->state = STATE_LINES;

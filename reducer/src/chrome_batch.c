@@ -56,7 +56,7 @@ static bool keep_text(struct chrome_batch *batch, const struct buffer *scratch, 
 static bool read_plainly(struct chrome_parser *parser, const char **p, const char *end, struct reducer_event *event)
 {
 	const char *begin = *p, *at = begin;
-	if (chrome_event_scan(&parser->found, &at, end, false) != JSON_OK || parser->found.failed ||
+	if (chrome_event_scan(&parser->found, &at, end, JSON_STRICT) != JSON_OK || parser->found.failed ||
 	    parser->found.doubled || !parser->found.at[FIELD_PH])
 		return false;
 	chrome_shapes_learn(&parser->shapes, &parser->found, begin, at);

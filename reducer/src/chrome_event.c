@@ -19,6 +19,12 @@ static bool is_string(struct reducer_text value)
 	return value.bytes >= 2 && value.data[0] == '"';
 }
 
+/* A string, or a bare word that can only be meant as one. */
+static bool is_text(struct reducer_text value)
+{
+	return is_string(value) || (value.bytes && *value.data != '{' && *value.data != '[' && !json_valid(value));
+}
+
 enum chrome_field chrome_field_of(struct reducer_text key)
 {
 	struct reducer_text inner = unquoted(key);
@@ -65,23 +71,23 @@ static void add_member(struct chrome_event *found, struct reducer_text key, stru
 		return;
 	if (found->at[field]) {
 		/* The last one counts, as every JSON reader has it; the earlier one is told and left out. */
-		found->member[found->at[field] - 1].value.bytes = 0;
+		found->member[found->at[field] - 1].value = (struct reducer_text){NULL, 0};
 		found->doubled++;
 	}
 	found->at[field] = (int)found->n_members;
 }
 
-static enum json_end scan_key(const char **p, const char *end, bool loose)
+static enum json_end scan_key(const char **p, const char *end, enum json_how how)
 {
 	const char *at = *p;
 	if (*at == '"') {
 		at++;
-		enum json_end result = loose ? json_string_loose(&at, end, true) : json_string(&at, end);
+		enum json_end result = how ? json_string_loose(&at, end, true, how) : json_string(&at, end);
 		if (result == JSON_OK)
 			*p = at;
 		return result;
 	}
-	if (!loose)
+	if (!how)
 		return JSON_BAD;
 	/* The opening quote is missing: tid": 7 */
 	while (at < end && *at != '"' && *at != ':' && *at != '}' && *at != ',')
@@ -100,10 +106,10 @@ static struct reducer_text span_of(const char *from, const char *to)
 }
 
 /* One member at *p, which is neither space, comma nor brace. */
-static enum json_end scan_member(struct chrome_event *found, const char **p, const char *end, bool loose)
+static enum json_end scan_member(struct chrome_event *found, const char **p, const char *end, enum json_how how)
 {
 	const char *key = *p;
-	enum json_end result = scan_key(p, end, loose);
+	enum json_end result = scan_key(p, end, how);
 	if (result != JSON_OK)
 		return result;
 	struct reducer_text key_text = span_of(key, *p);
@@ -116,17 +122,17 @@ static enum json_end scan_member(struct chrome_event *found, const char **p, con
 		return JSON_BAD;
 	*p = json_skip_space(*p + 1, end);
 	const char *value = *p;
-	result = json_value(p, end, loose);
+	result = json_value(p, end, how);
 	if (result == JSON_OK)
 		add_member(found, key_text, span_of(value, *p));
 	return result;
 }
 
-enum json_end chrome_event_scan(struct chrome_event *found, const char **p, const char *end, bool loose)
+enum json_end chrome_event_scan(struct chrome_event *found, const char **p, const char *end, enum json_how how)
 {
 	found->n_members = 0;
 	found->doubled = 0;
-	found->loose = loose;
+	found->loose = how != JSON_STRICT;
 	memset(found->at, 0, sizeof(found->at));
 	++*p;
 	for (;;) {
@@ -138,7 +144,7 @@ enum json_end chrome_event_scan(struct chrome_event *found, const char **p, cons
 			++*p;
 			return JSON_OK;
 		}
-		enum json_end result = scan_member(found, p, end, loose);
+		enum json_end result = scan_member(found, p, end, how);
 		if (result != JSON_OK)
 			return result;
 	}
@@ -215,8 +221,8 @@ double chrome_event_counter(struct reducer_text args)
 
 static void map_times(struct chrome_event *found, struct reducer_event *event)
 {
-	struct reducer_text ts = unquoted(value_of(found, FIELD_TS));
-	struct reducer_text duration = unquoted(value_of(found, FIELD_DUR));
+	struct reducer_text ts = unquoted(meant(found, &found->args, value_of(found, FIELD_TS)));
+	struct reducer_text duration = unquoted(meant(found, &found->extra, value_of(found, FIELD_DUR)));
 	if (ts.bytes)
 		event->has_time = decimal_us(ts, &event->start_ns, &event->start_ps);
 	if (event->kind == DREC_SPAN && duration.bytes)
@@ -226,14 +232,14 @@ static void map_times(struct chrome_event *found, struct reducer_event *event)
 static void map_texts(struct chrome_event *found, struct reducer_event *event)
 {
 	struct reducer_text name = value_of(found, FIELD_NAME), category = value_of(found, FIELD_CAT);
-	if (is_string(name)) {
+	if (is_text(name)) {
 		event->name = said(&found->name, name);
-		if (!found->loose)
+		if (!found->loose && is_string(name))
 			event->name_raw = name;
 	}
-	if (is_string(category)) {
+	if (is_text(category)) {
 		event->category = said(&found->category, category);
-		if (!found->loose)
+		if (!found->loose && is_string(category))
 			event->category_raw = category;
 	}
 	event->group = meant(found, &found->group, value_of(found, FIELD_PID));
@@ -251,7 +257,7 @@ static bool has_place(const struct chrome_member *member, const struct reducer_e
 		return event->kind != DREC_OTHER;
 	case FIELD_NAME:
 	case FIELD_CAT:
-		return is_string(member->value);
+		return is_text(member->value);
 	case FIELD_PID:
 	case FIELD_TID:
 	case FIELD_ARGS:
@@ -272,15 +278,16 @@ static bool has_place(const struct chrome_member *member, const struct reducer_e
 int chrome_event_map(struct chrome_event *found, struct reducer_event *ret_event)
 {
 	struct reducer_event event = {.depth = DREC_DEPTH_UNKNOWN};
-	event.kind = chrome_event_kind(value_of(found, FIELD_PH));
+	/* The buffers of args and extra are free until those are mapped. */
+	event.kind = chrome_event_kind(meant(found, &found->extra, value_of(found, FIELD_PH)));
 	map_times(found, &event);
 	map_texts(found, &event);
-	event.has_id = decimal_u64(value_of(found, FIELD_ID), &event.id);
+	event.has_id = decimal_u64(meant(found, &found->extra, value_of(found, FIELD_ID)), &event.id);
 	if (event.kind == DREC_COUNTER)
 		event.value = chrome_event_counter(event.args);
 	buffer_clear(&found->extra);
 	for (size_t i = 0; i < found->n_members; i++)
-		if (found->member[i].value.bytes && !has_place(&found->member[i], &event))
+		if (found->member[i].value.data && !has_place(&found->member[i], &event))
 			add_extra(found, &found->member[i]);
 	event.extra = (struct reducer_text){found->extra.data, found->extra.bytes};
 	const struct buffer *all[] = {&found->name, &found->category, &found->extra,

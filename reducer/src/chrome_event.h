@@ -42,7 +42,7 @@ struct chrome_event {
  * Finds the members of the object at *p. JSON_OK: *p is put after it. JSON_BAD: *p is put where it cannot be
  * read on. The texts point into [*p, end).
  */
-enum json_end chrome_event_scan(struct chrome_event *found, const char **p, const char *end, bool loose);
+enum json_end chrome_event_scan(struct chrome_event *found, const char **p, const char *end, enum json_how how);
 
 /* What was found, as an event; valid until the next scan. 0 or -ENOMEM. */
 int chrome_event_map(struct chrome_event *found, struct reducer_event *ret_event);

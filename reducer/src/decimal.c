@@ -41,6 +41,8 @@ static bool read_exponent(const char *p, const char *end, long *ret)
 
 static bool take_apart(struct reducer_text text, struct decimal *ret)
 {
+	if (text.bytes == 0)
+		return false;
 	const char *p = text.data, *end = text.data + text.bytes;
 	struct decimal d = {0};
 	if (p < end && (*p == '-' || *p == '+'))

@@ -77,15 +77,68 @@ static enum reducer_packing sniff(const struct reducer_input *input)
 static int inflate_begin(struct reducer_input *input)
 {
 	isal_inflate_init(&input->inflate);
-	isal_gzip_header_init(&input->header);
-	input->inflate.crc_flag = ISAL_GZIP;
+	input->inflate.crc_flag = ISAL_GZIP_NO_HDR_VER;
+	input->header = (struct gzip_header){0};
 	return 0;
+}
+
+enum { GZIP_FIXED_BYTES = 10, GZIP_CRC = 2, GZIP_EXTRA = 4, GZIP_NAME = 8, GZIP_COMMENT = 16, GZIP_RESERVED = 0xe0 };
+
+static int fixed_byte(struct gzip_header *header, unsigned char byte)
+{
+	static const unsigned char magic[] = {0x1f, 0x8b, 8};
+	unsigned at = header->at++;
+	if (at < sizeof(magic))
+		return byte == magic[at] ? 0 : -EBADMSG;
+	if (at == 3)
+		header->left = byte;
+	return at == 3 && byte & GZIP_RESERVED ? -EBADMSG : 0;
+}
+
+/* One byte of a part that the flags announced; they come in this order. */
+static void further_byte(struct gzip_header *header, unsigned char byte)
+{
+	unsigned char left = header->left;
+	if (left & GZIP_EXTRA) {
+		if (header->extra_at < 2)
+			header->extra_bytes |= (unsigned)byte << (8 * header->extra_at);
+		if (++header->extra_at >= 2 && header->extra_at == header->extra_bytes + 2)
+			header->left &= (unsigned char)~GZIP_EXTRA;
+	} else if (left & (GZIP_NAME | GZIP_COMMENT)) {
+		if (byte == 0)
+			header->left &= (unsigned char)~(left & GZIP_NAME ? GZIP_NAME : GZIP_COMMENT);
+	} else if (++header->crc_at == 2) {
+		header->left &= (unsigned char)~GZIP_CRC;
+	}
+}
+
+/* 1 = all of it is read, 0 = goes on, -EBADMSG. */
+static int pass_header(struct reducer_input *input)
+{
+	struct gzip_header *header = &input->header;
+	while (!header->done && input->packed_at < input->packed_bytes) {
+		unsigned char byte = input->packed[input->packed_at++];
+		if (header->at < GZIP_FIXED_BYTES) {
+			if (fixed_byte(header, byte) < 0)
+				return -EBADMSG;
+		} else {
+			further_byte(header, byte);
+		}
+		header->done = header->at == GZIP_FIXED_BYTES &&
+			       !(header->left & (GZIP_EXTRA | GZIP_NAME | GZIP_COMMENT | GZIP_CRC));
+	}
+	return header->done;
 }
 
 /* One call of the decoder. 1 = the member has ended, 0 = goes on, -EBADMSG. */
 static int inflate_some(struct reducer_input *input, unsigned char *out, size_t room, size_t *ret_made)
 {
 	struct inflate_state *state = &input->inflate;
+	int header = pass_header(input);
+	if (header <= 0) {
+		*ret_made = 0;
+		return header;
+	}
 	size_t packed = input->packed_bytes - input->packed_at;
 	state->next_in = input->packed + input->packed_at;
 	state->avail_in = (uint32_t)packed;
@@ -97,6 +150,19 @@ static int inflate_some(struct reducer_input *input, unsigned char *out, size_t 
 	if (result < 0 && result != ISAL_END_INPUT)
 		return -EBADMSG;
 	return state->block_state == ISAL_BLOCK_FINISH;
+}
+
+/* Takes what was made before the damage and is still held by the decoder. */
+static size_t inflate_held(struct reducer_input *input, unsigned char *out, size_t room)
+{
+	struct inflate_state *state = &input->inflate;
+	if (input->packing != REDUCER_GZIP || state->tmp_out_valid <= state->tmp_out_processed)
+		return 0;
+	size_t held = (size_t)(state->tmp_out_valid - state->tmp_out_processed);
+	size_t some = held < room ? held : room;
+	memcpy(out, state->tmp_out_buffer + state->tmp_out_processed, some);
+	state->tmp_out_processed += (int32_t)some;
+	return some;
 }
 
 static void inflate_free(struct reducer_input *input)
@@ -131,6 +197,12 @@ static int inflate_some(struct reducer_input *input, unsigned char *out, size_t 
 	return result == Z_STREAM_END;
 }
 
+static size_t inflate_held(struct reducer_input *input, unsigned char *out, size_t room)
+{
+	(void)input, (void)out, (void)room; /* zlib holds nothing back */
+	return 0;
+}
+
 static void inflate_free(struct reducer_input *input)
 {
 	if (input->inflate_ready)
@@ -139,21 +211,25 @@ static void inflate_free(struct reducer_input *input)
 #endif
 
 /*
- * One block at a time: in a call that fails the decoder does not say what it made before the damage, so such a
- * call may hold nothing but the damaged block.
+ * One block at a time, and none while something made before is held: in a call that fails the decoder does not say
+ * what it made before the damage.
  */
 static int zstd_some(struct reducer_input *input, unsigned char *out, size_t room, size_t *ret_made)
 {
 	size_t have = input->packed_bytes - input->packed_at;
-	size_t some = input->zstd_wants < have ? input->zstd_wants : have;
+	size_t some = input->zstd_full ? 0 : input->zstd_wants < have ? input->zstd_wants : have;
 	ZSTD_inBuffer in = {input->packed, input->packed_at + some, input->packed_at};
 	ZSTD_outBuffer made = {out, room, 0};
 	size_t result = ZSTD_decompressStream(input->zstd, &made, &in);
 	input->packed_at = in.pos;
 	*ret_made = made.pos;
+	input->zstd_full = made.pos == room;
 	if (ZSTD_isError(result))
 		return -EBADMSG;
-	input->zstd_wants = result ? result : ZSTD_WANTS_FIRST;
+	/* What it asks for reaches over the next block's header, which may be the damage. */
+	input->zstd_wants = result > ZSTD_HEADER_BYTES ? result - ZSTD_HEADER_BYTES : result;
+	if (result == 0)
+		input->zstd_wants = ZSTD_WANTS_FIRST;
 	return result == 0;
 }
 
@@ -211,6 +287,10 @@ static int64_t read_packed(struct reducer_input *input, unsigned char *buffer, s
 	if (room > (1u << 30))
 		room = 1u << 30;
 	while (!input->ended) {
+		if (input->damaged) {
+			size_t held = inflate_held(input, buffer, room);
+			return held ? (int64_t)held : end_early(input, "the packed data is damaged");
+		}
 		if (!input->in_member) {
 			int result = next_member(input);
 			if (result < 0)
@@ -228,10 +308,8 @@ static int64_t read_packed(struct reducer_input *input, unsigned char *buffer, s
 			input->in_member = 0;
 			input->members++;
 		} else if (result < 0) {
-			/* Bytes that came with the damage are handed over first. */
-			set_problem(&input->problem, input->offset + made, "the packed data is damaged");
-			input->ended = 1;
-		} else if (made == 0 && before == input->packed_at && input->file_ended) {
+			input->damaged = 1;
+		} else if (made == 0 && before == input->packed_bytes && input->file_ended) {
 			end_early(input, truncated);
 		}
 		if (made > 0)

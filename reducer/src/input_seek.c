@@ -29,7 +29,7 @@ static void free_state(input_inflate *state)
 static int restore_state(struct reducer_input *input, input_inflate *state)
 {
 	input->inflate = *state;
-	isal_gzip_header_init(&input->header);
+	input->header = (struct gzip_header){.done = 1};
 	return 0;
 }
 #else
@@ -134,7 +134,8 @@ void input_note_point(struct reducer_input *input)
 {
 	struct reducer_seek_points *points = input->points;
 	bool between = !input->in_member;
-	if (input->ended || input->packing == REDUCER_PLAIN || (input->packing == REDUCER_ZSTD && !between))
+	if (input->ended || input->damaged || input->packing == REDUCER_PLAIN ||
+	    (input->packing == REDUCER_ZSTD && !between))
 		return;
 	if ((points->n + 1) * (STATE_BYTES + sizeof(struct seek_point)) > REDUCER_SEEK_POINTS_BYTES)
 		thin_out(points);

@@ -18,7 +18,17 @@ typedef z_stream input_inflate;
 #endif
 
 /* A zstd frame's header is at least 6 bytes: so the first look at one never holds the whole frame. */
-enum { PACKED_BYTES = 128 << 10, MAGIC_BYTES = 4, ZSTD_WANTS_FIRST = 5 };
+enum { PACKED_BYTES = 128 << 10, MAGIC_BYTES = 4, ZSTD_WANTS_FIRST = 5, ZSTD_HEADER_BYTES = 3 };
+
+#ifdef REDUCER_HAVE_ISAL
+/* A gzip member's header is passed over here: ISA-L takes some for damaged when they come in pieces. */
+struct gzip_header {
+	unsigned at;        /* bytes of the fixed part read */
+	unsigned char left; /* of the flags: the parts still to come */
+	unsigned extra_at, extra_bytes, crc_at;
+	int done;
+};
+#endif
 
 struct reducer_input {
 	int fd;
@@ -27,6 +37,7 @@ struct reducer_input {
 	int file_ended;
 	int ended;
 	int in_member;    /* inside a gzip member or zstd frame */
+	int damaged;      /* it cannot be unpacked further; what was made before is still handed over */
 	uint64_t members; /* whole ones so far */
 	uint64_t offset;
 	uint64_t file_offset;
@@ -34,12 +45,13 @@ struct reducer_input {
 	struct reducer_problem problem;
 	input_inflate inflate;
 #ifdef REDUCER_HAVE_ISAL
-	struct isal_gzip_header header;
+	struct gzip_header header;
 #else
 	int inflate_ready;
 #endif
 	ZSTD_DStream *zstd;
 	size_t zstd_wants; /* packed bytes up to the end of the block at hand */
+	int zstd_full;     /* the last call filled its room, so that more may be held */
 	struct reducer_seek_points *points; /* being taken, or NULL */
 	uint64_t next_point;                /* at this offset or beyond */
 	unsigned char packed[PACKED_BYTES];

@@ -100,8 +100,9 @@ static enum json_end member_begins(const char *p, const char *end)
 }
 
 /* Whether what stands after a quote shows that the quote closed a text. */
-static enum json_end text_may_end(const char *p, const char *end, bool is_key)
+static enum json_end text_may_end(const char *p, const char *end, bool is_key, enum json_how how)
 {
+	const enum json_end at_end = how == JSON_LOOSE_FINAL ? JSON_OK : JSON_MORE;
 	p = json_skip_space(p, end);
 	if (p == end)
 		return JSON_MORE;
@@ -110,7 +111,7 @@ static enum json_end text_may_end(const char *p, const char *end, bool is_key)
 	if (*p == '}' || *p == ']') {
 		p = json_skip_space(p + 1, end);
 		if (p == end)
-			return JSON_OK;
+			return at_end;
 		return *p == ',' || *p == '}' || *p == ']' || *p == '{' ? JSON_OK : JSON_BAD;
 	}
 	if (*p != ',')
@@ -121,18 +122,20 @@ static enum json_end text_may_end(const char *p, const char *end, bool is_key)
 	return member_begins(p, end);
 }
 
-enum json_end json_string_loose(const char **p, const char *end, bool is_key)
+enum json_end json_string_loose(const char **p, const char *end, bool is_key, enum json_how how)
 {
 	const char *at = *p;
 	for (;;) {
 		at = memchr(at, '"', (size_t)(end - at));
-		if (!at)
+		if (!at) {
+			*p = end;
 			return JSON_MORE;
-		enum json_end result = text_may_end(++at, end, is_key);
-		if (result == JSON_OK)
-			*p = at;
-		if (result != JSON_BAD)
-			return result;
+		}
+		enum json_end result = text_may_end(++at, end, is_key, how);
+		if (result == JSON_BAD)
+			continue;
+		*p = result == JSON_OK ? at : at - 1;
+		return result;
 	}
 }
 
@@ -141,14 +144,14 @@ static bool ends_word(char c)
 	return is_space(c) || c == ',' || c == '}' || c == ']' || c == ':' || c == '"' || c == '{' || c == '[';
 }
 
-static enum json_end word(const char **p, const char *end, bool loose)
+static enum json_end word(const char **p, const char *end, enum json_how how)
 {
 	const char *at = *p;
 	while (at < end && !ends_word(*at))
 		at++;
 	if (at == end)
 		return JSON_MORE;
-	if (at == *p && !(loose && (*at == ',' || *at == '}' || *at == ']')))
+	if (at == *p && !(how && (*at == ',' || *at == '}' || *at == ']')))
 		return JSON_BAD;
 	*p = at;
 	return JSON_OK;
@@ -156,18 +159,20 @@ static enum json_end word(const char **p, const char *end, bool loose)
 
 /* Inside a container only brackets and texts matter; that a text is followed by what may follow one shows
  * early that a quote was not escaped, before the wrong reading runs on over later events. */
-static enum json_end inner_string(const char **p, const char *end, bool loose)
+static enum json_end inner_string(const char **p, const char *end, enum json_how how)
 {
 	const char *at = *p;
-	if (loose) {
+	if (how) {
 		/* A key ends at `":`; a value at `"` and a member, so the nearer of both is right. */
 		const char *key = at, *value = at;
-		enum json_end as_key = json_string_loose(&key, end, true);
-		enum json_end as_value = json_string_loose(&value, end, false);
-		if (as_key != JSON_OK && as_value != JSON_OK)
-			return JSON_MORE;
-		*p = as_value != JSON_OK || (as_key == JSON_OK && key < value) ? key : value;
-		return JSON_OK;
+		enum json_end as_key = json_string_loose(&key, end, true, how);
+		enum json_end as_value = json_string_loose(&value, end, false, how);
+		enum json_end nearer = key < value ? as_key : as_value;
+		if (how == JSON_LOOSE_FINAL && nearer != JSON_OK)
+			nearer = as_key == JSON_OK || as_value == JSON_OK ? JSON_OK : JSON_MORE;
+		if (nearer == JSON_OK)
+			*p = as_value != JSON_OK || (as_key == JSON_OK && key < value) ? key : value;
+		return nearer;
 	}
 	enum json_end result = json_string(&at, end);
 	if (result != JSON_OK)
@@ -181,14 +186,14 @@ static enum json_end inner_string(const char **p, const char *end, bool loose)
 	return JSON_OK;
 }
 
-static enum json_end container(const char **p, const char *end, bool loose)
+static enum json_end container(const char **p, const char *end, enum json_how how)
 {
 	struct levels levels = {.depth = 0};
 	const char *at = *p;
 	while (at < end) {
 		char c = *at++;
 		if (c == '"') {
-			enum json_end result = inner_string(&at, end, loose);
+			enum json_end result = inner_string(&at, end, how);
 			if (result != JSON_OK)
 				return result;
 		} else if (c == '{' || c == '[') {
@@ -206,17 +211,17 @@ static enum json_end container(const char **p, const char *end, bool loose)
 	return JSON_MORE;
 }
 
-enum json_end json_value(const char **p, const char *end, bool loose)
+enum json_end json_value(const char **p, const char *end, enum json_how how)
 {
 	if (*p == end)
 		return JSON_MORE;
 	char c = **p;
 	if (c == '{' || c == '[')
-		return container(p, end, loose);
+		return container(p, end, how);
 	if (c != '"')
-		return word(p, end, loose);
+		return word(p, end, how);
 	const char *at = *p + 1;
-	enum json_end result = loose ? json_string_loose(&at, end, false) : json_string(&at, end);
+	enum json_end result = how ? json_string_loose(&at, end, false, how) : json_string(&at, end);
 	if (result == JSON_OK)
 		*p = at;
 	return result;
@@ -270,7 +275,7 @@ int json_next_member(struct reducer_text *rest, struct reducer_text *ret_key, st
 		return 0;
 	p = json_skip_space(p, end);
 	const char *value = p;
-	enum json_end result = json_value(&p, end, false);
+	enum json_end result = json_value(&p, end, JSON_STRICT);
 	/* A bare word is ended by the end of the run, too. */
 	if (result == JSON_MORE && value < end && !ends_word(*value)) {
 		p = end;

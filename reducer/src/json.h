@@ -24,15 +24,23 @@ const char *json_skip_space(const char *p, const char *end);
 /* `*p` is after the opening quote; on JSON_OK it is put after the closing one. */
 enum json_end json_string(const char **p, const char *end);
 
+/* How to read what may be damaged. Whatever is read is the same however much of it is there already. */
+enum json_how {
+	JSON_STRICT = 0,
+	JSON_LOOSE = 1,      /* quotes inside texts may not be escaped, values may be missing */
+	JSON_LOOSE_FINAL = 2 /* the same, and nothing comes after `end` */
+};
+
 /*
  * The same where quotes inside may not be escaped: the closing quote is the first one that is followed by
- * what can follow a text: a colon after a key; after a value `}` `]` or a comma and a further member.
+ * what can follow a text: a colon after a key; after a value `}` `]` or a comma and a further member. On
+ * JSON_MORE `*p` is put at the quote of which that cannot be said yet, or at `end`.
  */
-enum json_end json_string_loose(const char **p, const char *end, bool is_key);
+enum json_end json_string_loose(const char **p, const char *end, bool is_key, enum json_how how);
 
 /* `*p` is at the value's first byte; on JSON_OK it is put after its last. A bare word of any letters is a
- * value; `loose` allows unescaped quotes and a missing value. */
-enum json_end json_value(const char **p, const char *end, bool loose);
+ * value. */
+enum json_end json_value(const char **p, const char *end, enum json_how how);
 
 /* A container's end found in pieces, by its brackets and quotes alone. Start zeroed at its first byte. */
 struct json_scan {

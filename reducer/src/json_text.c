@@ -38,6 +38,8 @@ static size_t plain_run(const char *p, const char *end)
 
 bool json_is_plain(struct reducer_text inner)
 {
+	if (inner.bytes == 0)
+		return true;
 	const char *p = inner.data, *end = inner.data + inner.bytes;
 	while (p < end) {
 		p += plain_run(p, end);
@@ -122,6 +124,8 @@ static size_t unescape_unicode(struct buffer *out, const char *p, const char *en
 void json_unescape(struct buffer *out, struct reducer_text inner)
 {
 	static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+	if (inner.bytes == 0)
+		return;
 	const char *p = inner.data, *end = inner.data + inner.bytes;
 	while (p < end) {
 		size_t run = plain_run(p, end);
@@ -176,7 +180,8 @@ static void quote_special(struct buffer *out, char c)
 
 void json_quote(struct buffer *out, struct reducer_text text)
 {
-	const char *p = text.data, *end = text.data + text.bytes;
+	/* Where there is no text its place is NULL, from which no end can be reckoned. */
+	const char *p = text.bytes ? text.data : "", *end = p + text.bytes;
 	buffer_add_byte(out, '"');
 	while (p < end) {
 		size_t run = plain_run(p, end);

@@ -131,14 +131,15 @@ static const char *strict_value(const char *p, const char *end)
 
 bool json_valid(struct reducer_text value)
 {
-	const char *end = value.data + value.bytes;
-	return value.bytes > 0 && strict_value(value.data, end) == end;
+	return value.bytes > 0 && strict_value(value.data, value.data + value.bytes) == value.data + value.bytes;
 }
 
 bool json_valid_string(struct reducer_text value)
 {
+	if (value.bytes < 2 || value.data[0] != '"')
+		return false;
 	const char *end = value.data + value.bytes;
-	return value.bytes >= 2 && value.data[0] == '"' && strict_string(value.data + 1, end) == end;
+	return strict_string(value.data + 1, end) == end;
 }
 
 bool json_valid_members(struct reducer_text members)
@@ -255,9 +256,9 @@ static const char *repair_text(struct repair *repair, const char *p, const char 
 		const char *next = json_skip_space(strict, end);
 		if (next == end || *next == ',' || *next == '}' || *next == ']' || *next == ':')
 			p = strict;
-		else if (key_due && json_string_loose(&key, end, true) == JSON_OK)
+		else if (key_due && json_string_loose(&key, end, true, JSON_LOOSE_FINAL) == JSON_OK)
 			p = key;
-		else if (json_string_loose(&value, end, false) == JSON_OK)
+		else if (json_string_loose(&value, end, false, JSON_LOOSE_FINAL) == JSON_OK)
 			p = value;
 		else
 			p = strict;
@@ -292,7 +293,7 @@ static const char *repair_word(struct repair *repair, const char *p, const char 
 /* Writes what can be told, with every level closed and every comma and value in its place. */
 static void repair_run(struct repair *repair, struct reducer_text value, unsigned floor)
 {
-	const char *p = value.data, *end = value.data + value.bytes;
+	const char *p = value.bytes ? value.data : "", *end = p + value.bytes;
 	while (p < end && !repair->out->failed) {
 		char c = *p;
 		bool object = c == '{' || c == '}';

@@ -73,9 +73,9 @@ static int got_slice(void *context, size_t index, const char *data, size_t bytes
 	}
 	const char *at = data;
 	struct reducer_event event;
-	if (chrome_event_scan(&out->found, &at, data + bytes, false) != JSON_OK) {
+	if (chrome_event_scan(&out->found, &at, data + bytes, JSON_STRICT) != JSON_OK) {
 		at = data;
-		if (chrome_event_scan(&out->found, &at, data + bytes, true) != JSON_OK)
+		if (chrome_event_scan(&out->found, &at, data + bytes, JSON_LOOSE_FINAL) != JSON_OK)
 			return out->found.failed ? out->found.failed : -ESTALE;
 	}
 	int result = chrome_event_map(&out->found, &event);
