@@ -2,11 +2,20 @@
 #include "ring_maker.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "support.h"
+/* Not by ck_assert: programs that are no Check suites use this too. */
+static void must(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "ring_maker: %s\n", what);
+	abort();
+}
 
 static void *place(struct ring_maker *maker, struct drec_header *header, size_t *at, unsigned type, size_t count,
 		   size_t item_bytes)
@@ -16,7 +25,7 @@ static void *place(struct ring_maker *maker, struct drec_header *header, size_t 
 		.type = type, .offset = *at, .bytes = count * item_bytes, .item_bytes = (uint32_t)item_bytes};
 	void *where = maker->bytes + *at;
 	*at += (count * item_bytes + DREC_PAGE_BYTES - 1) / DREC_PAGE_BYTES * DREC_PAGE_BYTES;
-	ck_assert_uint_le(*at, maker->size);
+	must(*at <= maker->size, "sections fit the file");
 	return where;
 }
 
@@ -43,10 +52,10 @@ static void fill_header(struct drec_header *header, uint32_t n_chunks, uint32_t 
 struct ring_maker *ring_maker_new(uint32_t n_chunks, uint32_t chunk_bytes, uint32_t n_slots)
 {
 	struct ring_maker *maker = calloc(1, sizeof(*maker));
-	ck_assert_ptr_nonnull(maker);
+	must(maker != NULL, "memory");
 	maker->size = 40 * DREC_PAGE_BYTES + n_chunks * ((size_t)chunk_bytes + 128) + n_slots * 1024u;
 	maker->bytes = calloc(1, maker->size);
-	ck_assert_ptr_nonnull(maker->bytes);
+	must(maker->bytes != NULL, "memory");
 	struct drec_header *header = maker->header = (void *)maker->bytes;
 	size_t at = DREC_PAGE_BYTES;
 	fill_header(header, n_chunks, chunk_bytes, n_slots);
@@ -81,8 +90,8 @@ void ring_maker_free(struct ring_maker *maker)
 void ring_maker_save(const struct ring_maker *maker, const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(pwrite(fd, maker->bytes, maker->size, 0), (ssize_t)maker->size);
+	must(fd >= 0, "the file opens");
+	must(pwrite(fd, maker->bytes, maker->size, 0) == (ssize_t)maker->size, "the file is written");
 	close(fd);
 }
 
@@ -90,8 +99,8 @@ uint32_t ring_maker_text(struct ring_maker *maker, unsigned kind, const void *te
 {
 	uint32_t id = (uint32_t)maker->state->dict_next_id++;
 	uint64_t offset = maker->state->dict_next_off;
-	ck_assert_uint_lt(id, RING_MAKER_IDS);
-	ck_assert_uint_le(bytes, RING_MAKER_DICT_BYTES - offset);
+	must(id < RING_MAKER_IDS, "dictionary ids");
+	must(bytes <= RING_MAKER_DICT_BYTES - offset, "dictionary bytes");
 	memcpy(maker->dict + offset, text, bytes);
 	maker->state->dict_next_off += bytes;
 	maker->dict_index[id] = (struct drec_dict_entry){kind, bytes | DREC_DICT_COMMITTED, offset};
@@ -135,11 +144,11 @@ void ring_maker_take(struct ring_maker *maker, uint32_t slot, uint32_t chunk)
 void ring_maker_append(struct ring_maker *maker, uint32_t slot, const struct drec_event *event, uint64_t end)
 {
 	uint32_t chunk = maker->slots[slot].chunk;
-	ck_assert_uint_lt(chunk, maker->header->n_chunks);
+	must(chunk < maker->header->n_chunks, "the slot has a chunk");
 	struct drec_chunk *line = &maker->chunks[chunk];
 	uint32_t used = (uint32_t)line->commit;
 	size_t bytes = drec_event_bytes(event);
-	ck_assert_uint_le(bytes, maker->header->chunk_bytes - used);
+	must(bytes <= maker->header->chunk_bytes - used, "the event fits its chunk");
 	drec_event_encode(maker->data + (size_t)chunk * maker->header->chunk_bytes + used, event,
 			  (uint16_t)(line->commit >> 32));
 	line->commit += bytes;
