@@ -141,7 +141,7 @@ static int gather(struct scope *scope)
 /* A file that is written faster than it can be read lets itself be read a moment later. */
 static int gather_patiently(struct scope *scope)
 {
-	const struct timespec wait = {.tv_nsec = ONCE_WAIT_MS * 1000000};
+	const struct timespec wait = {.tv_nsec = ONCE_WAIT_MS * 1000000L};
 	int result = gather(scope);
 	for (int i = 0; i < ONCE_TRIES && result == -EAGAIN; i++) {
 		nanosleep(&wait, NULL);

@@ -386,18 +386,18 @@ static void draw_footer(const struct scope_model *model, const struct scope_plan
 static void draw_help(const struct scope_plan *plan, struct scope_grid *grid)
 {
 	static const char *const lines[] = {
-		"q          quit",
+		"q                 quit",
 		"h l, left right   back and on in time",
 		"j k, down up      other tracks",
-		"+ -        zoom in and out",
-		"space      pause and go on",
-		"n, end     back to now",
-		"tab        next incident (shift-tab: the one before)",
-		"?          this help",
+		"+ -               zoom in and out",
+		"space             pause and go on",
+		"n, end            back to now",
+		"tab               next incident (shift-tab: the one before)",
+		"?                 this help",
 		"",
-		"blocks: share of the column in which the track was busy, without the step itself",
-		"waveform: longest step of all ranks; lines: from where it warns, and from where that is "
-		"critical",
+		"blocks            the share of a column in which it was busy, steps left out",
+		"waveform          the longest step of all ranks",
+		"lines             from where a step warns, and from where it is critical",
 	};
 	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]) && i + 2 < plan->height; i++)
 		scope_grid_text(grid, i + 1, 0, plan->width, SCOPE_PLAIN, lines[i]);

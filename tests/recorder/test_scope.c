@@ -939,6 +939,7 @@ static const struct {
 	{"small", "40x10", "--ascii", NULL},
 	{"zoomed", "80x24", "--span", "3s"},
 	{"month", "80x24", "--span", "30d"},
+	{"incident", "110x24", "--incident", "0a11"},
 };
 
 START_TEST(frames_are_as_they_were)
