@@ -21,7 +21,7 @@ size_t proto_bytes(struct proto message)
 }
 
 /* The tenth byte may only hold the last bit of 64. */
-int proto_take_varint(struct proto *cursor, uint64_t *ret_value)
+static int take_long_varint(struct proto *cursor, uint64_t *ret_value)
 {
 	uint64_t value = 0;
 	size_t left = proto_bytes(*cursor);
@@ -37,6 +37,20 @@ int proto_take_varint(struct proto *cursor, uint64_t *ret_value)
 		}
 	}
 	return -EBADMSG;
+}
+
+/* Nearly all are of one byte. */
+static inline int take_varint(struct proto *cursor, uint64_t *ret_value)
+{
+	if (cursor->at == cursor->end || *cursor->at >= 0x80)
+		return take_long_varint(cursor, ret_value);
+	*ret_value = *cursor->at++;
+	return 0;
+}
+
+int proto_take_varint(struct proto *cursor, uint64_t *ret_value)
+{
+	return take_varint(cursor, ret_value);
 }
 
 static int take_fixed(struct proto *cursor, size_t bytes, uint64_t *ret_value)
@@ -55,7 +69,7 @@ static int take_tag(struct proto *cursor, struct proto_field *field)
 {
 	uint64_t tag;
 	field->from = cursor->at;
-	if (proto_take_varint(cursor, &tag) < 0 || tag >> 3 == 0 || tag >> 3 > PROTO_NUMBER_MAX)
+	if (take_varint(cursor, &tag) < 0 || tag >> 3 == 0 || tag >> 3 > PROTO_NUMBER_MAX)
 		return -EBADMSG;
 	field->number = (uint32_t)(tag >> 3);
 	field->wire = (enum proto_wire)(tag & 7);
@@ -65,7 +79,7 @@ static int take_tag(struct proto *cursor, struct proto_field *field)
 static int take_content(struct proto *cursor, struct proto_field *field)
 {
 	uint64_t bytes;
-	if (proto_take_varint(cursor, &bytes) < 0 || bytes > proto_bytes(*cursor))
+	if (take_varint(cursor, &bytes) < 0 || bytes > proto_bytes(*cursor))
 		return -EBADMSG;
 	field->content = (struct proto){cursor->at, cursor->at + bytes};
 	cursor->at += bytes;
@@ -83,7 +97,7 @@ int proto_next(struct proto *message, struct proto_field *ret_field)
 		return -EBADMSG;
 	switch (field.wire) {
 	case PROTO_VARINT:
-		result = proto_take_varint(&cursor, &field.value);
+		result = take_varint(&cursor, &field.value);
 		break;
 	case PROTO_FIXED64:
 		result = take_fixed(&cursor, 8, &field.value);
@@ -111,7 +125,7 @@ int proto_next_cut(struct proto *message, struct proto_field *ret_field)
 	struct proto_field field = {0};
 	uint64_t bytes;
 	if (proto_bytes(cursor) == 0 || take_tag(&cursor, &field) < 0 || field.wire != PROTO_BYTES ||
-	    proto_take_varint(&cursor, &bytes) < 0 || bytes <= proto_bytes(cursor))
+	    take_varint(&cursor, &bytes) < 0 || bytes <= proto_bytes(cursor))
 		return 0;
 	field.content = cursor;
 	message->at = message->end;

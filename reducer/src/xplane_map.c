@@ -44,7 +44,8 @@ static struct xplane_entry *slot_of(const struct xplane_map *map, int64_t id)
 
 static int grow(struct xplane_map *map)
 {
-	struct xplane_map grown = {.room = map->room ? map->room * 2 : 64, .n = map->n, .left_out = map->left_out};
+	struct xplane_map grown = *map;
+	grown.room = map->room ? map->room * 2 : 64;
 	grown.entry = calloc(grown.room, sizeof(*grown.entry));
 	if (!grown.entry)
 		return -ENOMEM;
@@ -102,6 +103,7 @@ static int put_metadata(struct xplane_map *map, struct proto message, bool of_st
 	if (of_stats) {
 		text = xplane_text_field(value, XSTAT_METADATA_NAME);
 		entry->own = (uint8_t)own_of(text);
+		map->merges |= entry->own == XPLANE_OWN_EVENTS;
 		entry->json = text_is(xplane_text_field(value, XSTAT_METADATA_DESCRIPTION),
 				      XPLANE_JSON_DESCRIPTION);
 	}

@@ -46,6 +46,7 @@ struct xplane_map {
 	size_t room; /* a power of two, or 0 */
 	size_t n;
 	size_t left_out; /* beyond XPLANE_METADATA_MAX */
+	bool merges;     /* a stat of it is driverec.events */
 };
 
 /* Takes all of a plane's entries of field XPLANE_EVENT_METADATA or XPLANE_STAT_METADATA; of several with one

@@ -238,9 +238,8 @@ static bool too_long(const struct xplane_said *said, const struct xplane_stat *s
 }
 
 static void say_one(struct xplane_said *said, const struct xplane_space *space, const struct xplane_stat *stat,
-		    const struct xplane_map *stats, const char *prefix)
+		    const struct xplane_entry *entry, const struct xplane_map *stats, const char *prefix)
 {
-	const struct xplane_entry *entry = xplane_map_find(stats, stat->metadata_id);
 	size_t before = said->args.bytes;
 	if (entry)
 		add_key(said, prefix, xplane_entry_text(entry));
@@ -271,30 +270,33 @@ static void say_one(struct xplane_said *said, const struct xplane_space *space, 
 	}
 }
 
-/* Our own stats are no args. driverec.events is one, but has to come first. */
-static bool take_own(struct xplane_said *said, const struct xplane_stat *stat, const struct xplane_map *stats,
-		     const char *prefix)
+/* A stat of our own that is no arg. */
+static void take_own(struct xplane_said *said, const struct xplane_stat *stat, const struct xplane_entry *entry,
+		     const struct xplane_map *stats)
 {
-	const struct xplane_entry *entry = xplane_map_find(stats, stat->metadata_id);
-	if (!entry || entry->own == XPLANE_NOT_OWN || *prefix)
-		return false;
-	if (entry->own == XPLANE_OWN_EVENTS) {
-		said->merged = true;
-		return true;
-	}
 	said->own[entry->own] = stat->text;
 	if (stat->kind == XSTAT_REF) {
 		const struct xplane_entry *named = xplane_map_find(stats, (int64_t)stat->number);
 		if (named)
 			said->own[entry->own] = xplane_entry_text(named);
 	}
-	return true;
 }
 
-static bool has_own(const struct xplane_map *stats, const struct xplane_stat *stat, enum xplane_own own)
+/* driverec.events has to come before all others. */
+static void say_count_of_merged(struct xplane_said *said, const struct xplane_space *space, struct proto message,
+				uint32_t number, const struct xplane_map *stats)
 {
-	const struct xplane_entry *entry = xplane_map_find(stats, stat->metadata_id);
-	return entry && entry->own == own;
+	struct proto_field field;
+	struct xplane_stat stat;
+	while (!said->merged && proto_next(&message, &field) > 0) {
+		if (field.number != number || field.wire != PROTO_BYTES || xplane_parse_stat(field.content, &stat) < 0)
+			continue;
+		const struct xplane_entry *entry = xplane_map_find(stats, stat.metadata_id);
+		if (!entry || entry->own != XPLANE_OWN_EVENTS)
+			continue;
+		said->merged = true;
+		say_one(said, space, &stat, entry, stats, "");
+	}
 }
 
 void xplane_say_stats(struct xplane_said *said, const struct xplane_space *space, struct proto message,
@@ -302,21 +304,21 @@ void xplane_say_stats(struct xplane_said *said, const struct xplane_space *space
 {
 	struct proto_field field;
 	struct xplane_stat stat;
-	bool was_merged = said->merged;
-	for (struct proto rest = message; proto_next(&rest, &field) > 0;) {
+	if (stats->merges && !*prefix)
+		say_count_of_merged(said, space, message, number, stats);
+	while (proto_next(&message, &field) > 0) {
 		if (field.number != number || field.wire != PROTO_BYTES)
 			continue;
-		if (xplane_parse_stat(field.content, &stat) < 0)
+		if (xplane_parse_stat(field.content, &stat) < 0) {
 			xplane_problem(space, field.from, proto_bytes(field.content), "a damaged stat");
-		else if (!take_own(said, &stat, stats, prefix))
 			continue;
-		else if (said->merged && !was_merged && has_own(stats, &stat, XPLANE_OWN_EVENTS))
-			say_one(said, space, &stat, stats, prefix);
+		}
+		const struct xplane_entry *entry = xplane_map_find(stats, stat.metadata_id);
+		if (!entry || entry->own == XPLANE_NOT_OWN || *prefix)
+			say_one(said, space, &stat, entry, stats, prefix);
+		else if (entry->own != XPLANE_OWN_EVENTS)
+			take_own(said, &stat, entry, stats);
 	}
-	for (struct proto rest = message; proto_next(&rest, &field) > 0;)
-		if (field.number == number && field.wire == PROTO_BYTES &&
-		    xplane_parse_stat(field.content, &stat) == 0 && !take_own(said, &stat, stats, prefix))
-			say_one(said, space, &stat, stats, prefix);
 }
 
 static void say_child(struct xplane_said *said, uint64_t id, bool *any)
