@@ -8,10 +8,9 @@
 #include <reducer/verify.h>
 
 #include "command.h"
+#include "moment.h"
 #include "output.h"
 #include "plain_text.h"
-
-enum { MOMENT_TEXT_MAX = 40 };
 
 struct verify_options {
 	bool json;
@@ -28,24 +27,6 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Decimal microseconds, exactly: 3 decimals, 6 where there are picoseconds. */
-static const char *say_moment(char out[MOMENT_TEXT_MAX], struct reducer_moment moment)
-{
-	/* Below zero ps counts up from ns: -1 ns + 250 ps is -0.750 ns. */
-	bool negative = moment.ns < 0;
-	uint64_t ns = negative ? 0 - (uint64_t)moment.ns : (uint64_t)moment.ns;
-	unsigned ps = moment.ps;
-	if (negative && ps) {
-		ns--;
-		ps = 1000 - ps;
-	}
-	int used = snprintf(out, MOMENT_TEXT_MAX, "%s%" PRIu64 ".%03u", negative ? "-" : "", ns / 1000,
-			    (unsigned)(ns % 1000));
-	if (ps)
-		snprintf(out + used, MOMENT_TEXT_MAX - (size_t)used, "%03u", ps);
-	return out;
-}
-
 static bool differ(const struct reducer_verify_report *report)
 {
 	for (int promise = REDUCER_M1; promise <= REDUCER_M5; promise++)
@@ -57,7 +38,7 @@ static bool differ(const struct reducer_verify_report *report)
 static void add_moment(cJSON *object, const char *name, struct reducer_moment moment)
 {
 	char text[MOMENT_TEXT_MAX];
-	output_json_text(object, name, say_moment(text, moment));
+	output_json_text(object, name, moment_print(text, moment));
 }
 
 static void add_differences(cJSON *document, const struct reducer_verify_report *report)
@@ -143,7 +124,7 @@ static void print_differences(const struct reducer_verify_report *report)
 			used += snprintf(line + used, sizeof(line) - (size_t)used, " %s", difference->track);
 		if (difference->has_time)
 			used += snprintf(line + used, sizeof(line) - (size_t)used, " at %s us",
-					 say_moment(text, difference->time));
+					 moment_print(text, difference->time));
 		snprintf(line + used, sizeof(line) - (size_t)used, ": %s", difference->what);
 		plain_text(line, sizeof(line), line, strlen(line));
 		printf("  %s\n", line);
@@ -162,10 +143,10 @@ static int print_plain(const char *raw_path, const char *reduced_path, const str
 		printf("\nsame: the files are identical\n");
 		return 0;
 	}
-	printf(", bins of %s us from %s us on\n", say_moment(from, report->bin), say_moment(to, report->origin));
+	printf(", bins of %s us from %s us on\n", moment_print(from, report->bin), moment_print(to, report->origin));
 	if (report->has_window)
-		printf("window   %s us to %s us; the raw trace is cut to it\n", say_moment(from, report->window_from),
-		       say_moment(to, report->window_to));
+		printf("window   %s us to %s us; the raw trace is cut to it\n", moment_print(from, report->window_from),
+		       moment_print(to, report->window_to));
 	if (report->track_pattern[0])
 		printf("tracks   asked for by \"%s\": only those that the reduced trace has are compared\n",
 		       report->track_pattern);

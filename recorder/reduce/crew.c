@@ -24,8 +24,9 @@ uint64_t crew_memory_needed(const struct reduce_file *file)
 	size_t bytes = strlen(file->path);
 	bool text = bytes > 5 && strcmp(file->path + bytes - 5, ".json") == 0;
 
-	/* An event takes 40 bytes, and 200 and more as text; packed it is a tenth of that, or an XPlane's. */
-	return MEMORY_FIXED + (text ? file->bytes / 4 : file->bytes > UINT64_MAX / 16 ? file->bytes : file->bytes * 4);
+	/* Verifying takes 150 bytes an event, which is 250 and more as text; packed it is a tenth of that, or an
+	 * XPlane's. */
+	return MEMORY_FIXED + (text ? file->bytes / 8 * 5 : file->bytes > UINT64_MAX / 16 ? file->bytes : file->bytes * 8);
 }
 
 static uint64_t number_of_file(const char *path, const char *key)

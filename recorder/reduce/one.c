@@ -123,9 +123,11 @@ static int open_path(struct one *one)
 
 	if (stat(path, &st) < 0)
 		return end(one, errno == ENOENT ? let_be(one) : REDUCE_FAILED, "%s",
-			   errno == ENOENT ? "is not there (any more)" : strerror(errno));
+			   errno == ENOENT && one->job->from_folder ? "is gone again" : strerror(errno));
 	if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode))
 		return end(one, let_be(one), "is no file");
+	if (!S_ISREG(st.st_mode) && one->settings->in_place)
+		return end(one, REDUCE_FAILED, "is a pipe: nothing can be put in its place");
 	from = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (from < 0)
 		return end(one, REDUCE_FAILED, "cannot be read: %s", strerror(errno));
@@ -133,8 +135,7 @@ static int open_path(struct one *one)
 		one->fd = from;
 		return 0;
 	}
-	r = one->settings->in_place ? end(one, REDUCE_FAILED, "is a pipe: nothing can be put in its place")
-				    : spool(one, from);
+	r = spool(one, from);
 	close(from);
 	return r;
 }
@@ -580,7 +581,7 @@ static int verify(struct one *one)
 	if (one->settings->no_verify)
 		return 0;
 	if (result->format == REDUCER_FORMAT_PFTRACE) {
-		note(one, "not verified: a .pftrace is written, not read");
+		note(one, "a .pftrace is written, not read");
 		return 0;
 	}
 	advance(one, REDUCE_VERIFYING);

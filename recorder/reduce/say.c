@@ -74,7 +74,7 @@ static void add_change(char line[LINE_BYTES], uint64_t from, uint64_t to)
 {
 	uint64_t by = from > to ? from - to : to - from;
 
-	if (from)
+	if (from && by)
 		add(line, " (%s%" PRIu64 " %%)", to > from ? "+" : "-",
 		    (uint64_t)((unsigned __int128)by * 100 / from));
 }
