@@ -351,18 +351,64 @@ static int put_counter(struct reducer_pftrace_writer *w, const struct reducer_ev
 	return result;
 }
 
+/* Metadata that Perfetto has no field for: an instant at the trace's begin, once that is known, on a track of
+ * its process. */
+static int keep_meta(struct reducer_pftrace_writer *w, const struct reducer_event *event)
+{
+	int failed = 0;
+	uint32_t track =
+		pf_track_named(&w->tracks, PF_TRACK_KIND_ASYNC, event->group, literal("metadata"), &failed);
+	if (track == PF_NO_TRACK)
+		return failed ? failed : left(w, PF_LEFT_TRACKS);
+	struct pf_record *record = pf_list_add(&w->metas, sizeof(*record));
+	if (!record)
+		return -ENOMEM;
+	record->order = w->order++;
+	record->track = track;
+	record->kind = PF_INSTANT;
+	make_content(w, event, false);
+	if (event->track.bytes)
+		pf_add_annotation(&w->content, &w->names, literal("tid"), event->track);
+	w->stats.events++;
+	return put_content(w, &record->place, &record->bytes);
+}
+
 static int put_meta(struct reducer_pftrace_writer *w, const struct reducer_event *event)
 {
 	int result = pf_tracks_meta(&w->tracks, event);
-	if (result == 0 && text_is(event->name, REDUCER_MARK_REDUCED)) {
-		make_content(w, event, false);
-		buffer_clear(&w->reduced);
-		buffer_add(&w->reduced, w->content.data, w->content.bytes);
-		result = w->reduced.failed ? w->reduced.failed : 1;
+	if (result < 0)
+		return result;
+	if (result == 0 && !text_is(event->name, REDUCER_MARK_REDUCED))
+		return keep_meta(w, event);
+	w->stats.events++;
+	if (result)
+		return 0;
+	make_content(w, event, false);
+	buffer_clear(&w->reduced);
+	buffer_add(&w->reduced, w->content.data, w->content.bytes);
+	return w->reduced.failed;
+}
+
+/* Puts metadata where the trace begins. */
+static int place_metas(struct reducer_pftrace_writer *w)
+{
+	struct pf_time first = {INT64_MAX, 0};
+	for (uint32_t i = 0; i < w->records.count; i++) {
+		const struct pf_record *record = &pf_records(w)[i];
+		if (pf_compare(record->start_ns, record->start_ps, first.ns, first.ps) < 0)
+			first = (struct pf_time){record->start_ns, record->start_ps};
 	}
-	if (result > 0)
-		w->stats.events++;
-	return result < 0 ? result : result ? 0 : left(w, PF_LEFT_META);
+	if (w->records.count == 0)
+		first.ns = 0;
+	for (uint32_t i = 0; i < w->metas.count; i++) {
+		struct pf_record *record = pf_list_add(&w->records, sizeof(*record));
+		if (!record)
+			return -ENOMEM;
+		*record = ((struct pf_record *)w->metas.item)[i];
+		record->start_ns = record->end_ns = first.ns;
+		record->start_ps = record->end_ps = first.ps;
+	}
+	return 0;
 }
 
 /* --- marks and losses: named as the Chrome writer names them --- */
@@ -523,6 +569,8 @@ int reducer_pftrace_writer_finish(struct reducer_pftrace_writer *w)
 	if (!w->failed)
 		w->failed = pf_pair(w);
 	if (!w->failed)
+		w->failed = place_metas(w);
+	if (!w->failed)
 		w->failed = pf_lay_out(w, &lanes);
 	if (!w->failed)
 		w->failed = pf_write(w, &lanes);
@@ -543,7 +591,6 @@ static const char *const left_out_name[PF_LEFT_COUNT] = {
 	[PF_LEFT_END] = "ends without a begin",
 	[PF_LEFT_FLOW_NOWHERE] = "flow ends outside of any span",
 	[PF_LEFT_FLOW_ORPHAN] = "flow ends without another one",
-	[PF_LEFT_META] = "metadata events of other kinds",
 	[PF_LEFT_OTHER] = "events of other kinds",
 	[PF_LEFT_COUNTER] = "counter values that are no numbers",
 	[PF_LEFT_MEMBER] = "top-level members over 1 MiB",
@@ -574,6 +621,7 @@ void reducer_pftrace_writer_free(struct reducer_pftrace_writer *w)
 	pf_names_free(&w->names);
 	pf_tracks_free(&w->tracks);
 	free(w->records.item);
+	free(w->metas.item);
 	free(w->halves.item);
 	free(w->flows.item);
 	free(w->ends.item);

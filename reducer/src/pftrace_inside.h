@@ -226,7 +226,6 @@ enum pf_left_out {
 	PF_LEFT_END,
 	PF_LEFT_FLOW_NOWHERE,
 	PF_LEFT_FLOW_ORPHAN,
-	PF_LEFT_META,
 	PF_LEFT_OTHER,
 	PF_LEFT_COUNTER,
 	PF_LEFT_MEMBER,
@@ -255,6 +254,7 @@ struct reducer_pftrace_writer {
 	struct pf_names names;
 	struct pf_tracks tracks;
 	struct pf_list records, halves, flows, ends; /* pf_record, pf_half, pf_flow, pf_end */
+	struct pf_list metas;                        /* pf_record without a time */
 	struct buffer content, members, scratch, reduced;
 	uint64_t salt; /* of what came, so that the ids of two traces differ */
 };

@@ -626,9 +626,10 @@ START_TEST(track_names)
 													   "\"x\":1}") ","
 														       "{\"ph\":\"i\",\"name\":\"gpu\",\"pid\":0,\"tid\":\"stream 7\",\"ts\":5},"
 														       "{\"ph\":\"i\",\"name\":\"far\",\"pid\":1,\"tid\":99999999999,\"ts\":6}",
-		"1000 B 1(python)/2(main) a\n2000 E 1(python)/2(main)\n3000 B 1(python)/2(main) b\n"
+		"1000 B 1(python)/2(main) a\n1000 I 1(python)/metadata unheard_of {x=1 tid=0}\n2000 E "
+		"1(python)/2(main)\n3000 B 1(python)/2(main) b\n"
 		"4000 E 1(python)/2(main)\n5000 I 0/stream 7 gpu\n6000 I 1(python)/99999999999 far\n",
-		"metadata events of other kinds 1");
+		"");
 }
 END_TEST
 

@@ -9,6 +9,8 @@
  * instant "trace members" on a track "driverec", where an instant "driverec.reduced" (reducer/marks.h) may be
  * too.
  *
+ * Other metadata events are instants on a track "metadata" of their process, where the trace begins.
+ *
  * Packets are in the order of time. A flow is kept where it has two ends and each lies on a span.
  *
  * Time: whole ns, rounded, so that spans stay nested as they were. Where the trace has a base, times are Unix
