@@ -145,13 +145,14 @@ static int compare(struct verify *verify)
 		int (*check)(struct verify *verify);
 		bool in_one_format; /* the traces cannot differ in format for it */
 	} step[] = {
-		{verify_cut, false},	     {verify_align, false},	   {verify_count_events, false},
-		{verify_sort_both, false},   {verify_busy, false},	   {verify_ends, false},
-		{verify_longest, false},     {verify_instants, false},	   {verify_counters, false},
-		{verify_flows, true},	     {verify_descriptions, true},  {verify_merged_spans, false},
-		{verify_unaltered, false},   {verify_async, true},
+		{verify_pair, false},	      {verify_cross_tracks, false}, {verify_cut, false},
+		{verify_align, false},	      {verify_count_events, false}, {verify_sort_both, false},
+		{verify_busy, false},	      {verify_ends, false},	    {verify_longest, false},
+		{verify_instants, false},     {verify_counters, false},	    {verify_flows, true},
+		{verify_descriptions, true},  {verify_merged_spans, false}, {verify_unaltered, false},
+		{verify_async, true},
 	};
-	int result = verify->crossed ? verify_cross_tracks(verify) : 0;
+	int result = 0;
 	for (size_t i = 0; result == 0 && i < sizeof(step) / sizeof(step[0]); i++)
 		if (!verify->crossed || !step[i].in_one_format)
 			result = step[i].check(verify);
@@ -195,10 +196,6 @@ static int run(struct verify *verify, const char *raw_path, const char *reduced_
 		result = load(verify, &verify->reduced, reduced_path, report->reduced_format, ret_problem);
 	if (result == 0)
 		result = check_mark(verify, reduced_path, ret_problem);
-	if (result == 0)
-		result = verify_pair(verify, &verify->raw);
-	if (result == 0)
-		result = verify_pair(verify, &verify->reduced);
 	if (result == 0)
 		result = compare(verify);
 	if (result < 0)

@@ -115,6 +115,8 @@ static int find_tracks(struct verify *verify, const uint32_t *process, uint32_t 
 
 int verify_cross_tracks(struct verify *verify)
 {
+	if (!verify->crossed)
+		return 0;
 	uint32_t *process = process_names(&verify->house);
 	uint32_t *take = malloc(((size_t)verify->house.tracks.count + 1) * sizeof(*take));
 	int result = process && take ? find_tracks(verify, process, take) : -ENOMEM;

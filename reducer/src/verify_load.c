@@ -48,16 +48,25 @@ static bool extra_member(const struct reducer_event *event, const char *key, str
 	return false;
 }
 
-static enum verify_class class_of(const struct verify_house *house, const struct reducer_event *event,
+/* Marks and losses of a ring: writers make spans and instants of them, and give them names. */
+static bool is_note(const struct reducer_event *event)
+{
+	return event->kind == DREC_MARK || event->kind == DREC_LOSS || text_is(event->category, "driverec.mark") ||
+	       text_is(event->category, "driverec.loss");
+}
+
+static enum verify_class class_of(const struct verify *verify, const struct reducer_event *event,
 				  const struct verify_event *known)
 {
 	struct reducer_text phase;
 	if (event->kind == DREC_META)
-		return known->name == house->mark_name ? VERIFY_MARK : VERIFY_META;
+		return known->name == verify->house.mark_name ? VERIFY_MARK : VERIFY_META;
 	if (event->kind == DREC_FLOW_BEGIN || event->kind == DREC_FLOW_STEP || event->kind == DREC_FLOW_END)
 		return VERIFY_FLOW;
 	if (!event->has_time)
 		return VERIFY_KEPT;
+	if (verify->crossed && is_note(event))
+		return VERIFY_NOTE;
 	switch (event->kind) {
 	case DREC_SPAN:
 		return event->has_duration && known->duration >= 0 ? VERIFY_SPAN : VERIFY_KEPT;
@@ -74,11 +83,6 @@ static enum verify_class class_of(const struct verify_house *house, const struct
 		return VERIFY_ASYNC;
 	case DREC_ASYNC_INSTANT:
 		return VERIFY_ASYNC_POINT;
-	case DREC_MARK:
-		/* As writers write the marks of a ring. */
-		return event->mark == DREC_MARK_STEP_END || event->mark == DREC_MARK_PHASE_END ? VERIFY_SPAN : VERIFY_INSTANT;
-	case DREC_LOSS:
-		return VERIFY_INSTANT;
 	default:
 		/* The old name of an instant. */
 		return extra_member(event, "ph", &phase) && text_is(phase, "\"I\"") ? VERIFY_INSTANT : VERIFY_KEPT;
@@ -121,6 +125,11 @@ static int read_values(struct loader *loader, const struct reducer_event *event,
 	struct verify_counter key = {house->track[known->track].group, known->name, 0};
 	double number;
 	int result = 0;
+	if (event->args.bytes == 0 && loader->verify->crossed) {
+		/* A ring's sample is a number alone; this is what writers call it. */
+		result = verify_texts_add(&house->texts, (struct reducer_text){"\"value\"", 7}, &key.key);
+		return result ? result : add_value(loader, key, known->id, event->value, known->start);
+	}
 	if (event->args.bytes < 2 || event->args.data[0] != '{')
 		return 0;
 	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, name, value;
@@ -174,13 +183,6 @@ static int read_meta(struct loader *loader, const struct reducer_event *event, c
 	return result == -ENOENT ? 0 : result;
 }
 
-/* Marks and losses of a ring get names from whoever writes them. */
-static bool is_named_by_writer(const struct reducer_event *event)
-{
-	return event->kind == DREC_MARK || event->kind == DREC_LOSS || text_is(event->category, "driverec.mark") ||
-	       text_is(event->category, "driverec.loss");
-}
-
 /* Of all that must not change but kind, track and time. Metadata is its track, name and args; of formats that
  * differ no more than the name is compared. */
 static struct verify_print content_of(struct loader *loader, const struct reducer_event *event,
@@ -204,7 +206,7 @@ static int read_names(struct loader *loader, const struct reducer_event *event, 
 	struct verify_house *house = &loader->verify->house;
 	struct reducer_text group = valid(&loader->args, event->group), track = valid(&loader->other, event->track);
 	struct reducer_text name = event->name;
-	if (loader->verify->crossed && is_named_by_writer(event))
+	if (loader->verify->crossed && is_note(event))
 		name.bytes = 0;
 	int result = verify_texts_add(&house->texts, name, &known->name);
 	if (result == 0)
@@ -233,7 +235,9 @@ static int take_event(void *context, const struct reducer_event *event)
 		result = read_merged(loader, event, &known);
 	if (result < 0)
 		return result;
-	known.class = (uint8_t)class_of(&loader->verify->house, event, &known);
+	known.class = (uint8_t)class_of(loader->verify, event, &known);
+	if (known.class == VERIFY_NOTE)
+		known.kind = DREC_MARK;
 	known.has_more = event->args.bytes || event->extra.bytes;
 	known.is_step = verify_is_step(event);
 	known.same = content_of(loader, event, &known);

@@ -3,8 +3,8 @@
  * Finds what belongs together, takes out what is not compared, and puts spans in order.
  *
  * B and E: of one track, in the order of time (at equal times that of the file), an E closes the innermost open B;
- * the B then stands for the span. Async b and e: the same among those of one group, category and id. What finds no
- * mate is kept as it is.
+ * the B then stands for the span. Async b and e: the same among those of one group, category, name and id. What finds
+ * no mate is kept as it is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static int gather_halves(struct verify *verify, const struct verify_trace *trace
 		    (!async && event->class != VERIFY_BEGIN && event->class != VERIFY_END))
 			continue;
 		if (async)
-			result = verify_texts_add(&keys, VERIFY_KEY(group, event->category, event->id), &key);
+			result = verify_texts_add(&keys, VERIFY_KEY(group, event->category, event->name, event->id), &key);
 		if (result == 0)
 			result = add_half(halves, event->start, key, i);
 	}
@@ -105,15 +105,23 @@ static int join_halves(struct verify_trace *trace, const struct halves *halves)
 	return 0;
 }
 
-int verify_pair(struct verify *verify, struct verify_trace *trace)
+static int pair(struct verify *verify, struct verify_trace *trace, bool async)
+{
+	struct halves halves = {0};
+	int result = gather_halves(verify, trace, async, &halves);
+	if (result == 0)
+		result = join_halves(trace, &halves);
+	free(halves.half);
+	return result;
+}
+
+int verify_pair(struct verify *verify)
 {
 	int result = 0;
 	for (int async = 0; result == 0 && async < 2; async++) {
-		struct halves halves = {0};
-		result = gather_halves(verify, trace, async, &halves);
+		result = pair(verify, &verify->raw, async);
 		if (result == 0)
-			result = join_halves(trace, &halves);
-		free(halves.half);
+			result = pair(verify, &verify->reduced, async);
 	}
 	return result;
 }
@@ -122,7 +130,7 @@ int verify_pair(struct verify *verify, struct verify_trace *trace)
 static bool lasts(const struct verify_event *event, verify_ps *ret_from, verify_ps *ret_to)
 {
 	*ret_from = *ret_to = event->start;
-	if (event->class == VERIFY_SPAN || event->class == VERIFY_ASYNC_BEGIN)
+	if (event->class == VERIFY_SPAN || event->class == VERIFY_ASYNC_BEGIN || event->class == VERIFY_NOTE)
 		*ret_to += event->duration;
 	else if (event->class == VERIFY_ASYNC_END)
 		*ret_from -= event->duration;
@@ -206,7 +214,7 @@ static int count_trace(struct verify *verify, struct verify_trace *trace)
 			event->same = verify_print_mix(event->same, (uint64_t)event->start);
 			event->same = verify_print_mix(event->same, (uint64_t)(event->start >> 64));
 		}
-		if (event->kind == DREC_SPAN) {
+		if (event->kind == DREC_SPAN || event->class == VERIFY_NOTE) {
 			event->same = verify_print_mix(event->same, event->class == VERIFY_KEPT);
 			event->same = verify_print_mix(event->same, (uint64_t)event->duration);
 			event->same = verify_print_mix(event->same, (uint64_t)(event->duration >> 64));

@@ -30,8 +30,9 @@ enum verify_class {
 	VERIFY_FLOW,
 	VERIFY_ASYNC,       /* until pairing */
 	VERIFY_ASYNC_BEGIN, /* of a pair; its duration is the pair's */
-	VERIFY_ASYNC_END,   /* of a pair */
+	VERIFY_ASYNC_END,   /* of a pair; so is its */
 	VERIFY_ASYNC_POINT,
+	VERIFY_NOTE,        /* a mark or loss of a ring, whatever its format has made of it */
 	VERIFY_META,
 	VERIFY_MARK, /* it says that the trace is reduced */
 	VERIFY_KEPT  /* anything else: must be there as it was */
@@ -160,7 +161,7 @@ int verify_cross_tracks(struct verify *verify);
 int verify_align(struct verify *verify);
 
 /* verify_pairs.c */
-int verify_pair(struct verify *verify, struct verify_trace *trace);
+int verify_pair(struct verify *verify);
 /* Takes out of the raw trace what lies outside of the window or of the tracks that the reduced one holds. */
 int verify_cut(struct verify *verify);
 int verify_sort_both(struct verify *verify);
