@@ -4,6 +4,7 @@
 
 #include <locale.h>
 #include <math.h>
+#include <zlib.h>
 
 static struct pb space, plane, line, one;
 
@@ -589,6 +590,65 @@ START_TEST(what_is_no_file_is_said)
 }
 END_TEST
 
+START_TEST(packed_files_are_unpacked)
+{
+	struct reducer_read_report report;
+	static unsigned char packed[1 << 16];
+	const char *path = test_path(test_folder(), "small.xplane.pb.gz");
+	z_stream stream = {.next_in = space.bytes, .next_out = packed, .avail_out = sizeof(packed)};
+	make_small();
+	stream.avail_in = (unsigned)space.n;
+	ck_assert_int_eq(deflateInit2(&stream, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	ck_assert_int_eq(deflate(&stream, Z_FINISH), Z_STREAM_END);
+	test_write_file(path, packed, stream.total_out);
+	struct lines lines = lines_of(path, &report);
+	ck_assert_uint_eq(lines.events, 3);
+	ck_assert_uint_eq(report.text_bytes, space.n);
+	ck_assert_uint_eq(report.damaged, 0);
+	free(lines.text);
+	/* What comes before the packing ends is read, and that it ends is said. */
+	test_write_file(path, packed, stream.total_out - 12);
+	lines = lines_of(path, &report);
+	ck_assert_uint_ge(report.damaged, 1);
+	ck_assert_ptr_nonnull(strstr(report.problem[report.n_problems - 1].what, "cut off"));
+	free(lines.text);
+	deflateEnd(&stream);
+}
+END_TEST
+
+START_TEST(no_message_is_over_2_gib)
+{
+	struct reducer_read_report report;
+	const struct reducer_sink none = {0};
+	const char *path = test_path(test_folder(), "large.xplane.pb");
+	test_write_file(path, "\x0a", 1);
+	ck_assert_int_eq(truncate(path, INT64_C(1) << 31), 0);
+	ck_assert_int_eq(reducer_xplane_read(path, &none, &report), -27);
+	ck_assert_uint_eq(report.n_problems, 1);
+	ck_assert_ptr_nonnull(strstr(report.problem[0].what, "2 GiB"));
+	ck_assert_int_eq(reducer_xplane_read_bytes("", SIZE_MAX, &none, &report), -27);
+}
+END_TEST
+
+START_TEST(a_pipe_will_do)
+{
+	struct reducer_read_report report;
+	char path[64];
+	int fds[2];
+	ck_assert_int_eq(pipe(fds), 0);
+	make_small();
+	ck_assert_int_eq(write(fds[1], space.bytes, space.n), (ssize_t)space.n);
+	close(fds[1]);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
+	struct lines lines = lines_of(path, &report);
+	ck_assert_uint_eq(lines.events, 3);
+	free(lines.text);
+	close(fds[0]);
+	const struct reducer_sink none = {0};
+	ck_assert_int_eq(reducer_xplane_read(test_folder(), &none, &report), -21);
+}
+END_TEST
+
 static int stop_at_second(void *context, const struct reducer_event *event)
 {
 	(void)event;
@@ -675,6 +735,9 @@ int main(void)
 		{"damage is contained", damage_is_contained, 1},
 		{"unknown fields are passed over", unknown_fields_are_passed_over, 1},
 		{"what is no file is said", what_is_no_file_is_said, 1},
+		{"packed files are unpacked", packed_files_are_unpacked, 1},
+		{"no message is over 2 GiB", no_message_is_over_2_gib, 1},
+		{"a pipe will do", a_pipe_will_do, 1},
 		{"a sink may end the reading", a_sink_may_end_the_reading, 1},
 		{"an XSpace is known by its content", an_xspace_is_known_by_its_content, 1},
 		{"other files are no XSpace", other_files_are_no_xspace, 1},

@@ -176,6 +176,112 @@ START_TEST(handed_xplanes_come_back_whole)
 }
 END_TEST
 
+/* All that a file may hold, and the handed ones do not. */
+static const char *make_rich(void)
+{
+	static struct pb space, plane, line, event, value, entry;
+	const char *path = test_path(test_folder(), "rich.pb");
+	space.n = plane.n = event.n = value.n = entry.n = 0;
+	pb_number(&plane, 1, 77);
+	pb_text(&plane, 2, "#Chip 3 HBM");
+	pb_line_head(&line, -7, "_counters_", 12);
+	pb_number(&event, 1, 1);
+	pb_number(&event, 2, 3000);
+	pb_stat(&event, 4, 1, 3, 42);
+	pb_nest(&line, 4, &event);
+	pb_nest(&plane, 3, &line);
+	pb_line_head(&line, 5, "aggregated", -12);
+	pb_number(&event, 1, 2);
+	pb_number(&event, 3, 900);
+	pb_stat(&event, 4, 1, 4, -1);
+	pb_number(&event, 5, 1000);
+	pb_nest(&line, 4, &event);
+	/* Spans that overlap stay on their line: it was like that. */
+	pb_event(&line, 2, 0, 100);
+	pb_event(&line, 2, 50, 100);
+	pb_event(&line, 99, 60, 10);
+	pb_number(&line, 9, 12345);
+	pb_number(&line, 10, 6);
+	pb_text(&line, 11, "shown");
+	pb_nest(&plane, 3, &line);
+	pb_line_head(&line, 5, "the same id, and no events", 0);
+	pb_nest(&plane, 3, &line);
+	pb_metadata(&plane, 4, 1, "bandwidth", NULL);
+	pb_number(&value, 1, 2);
+	pb_text(&value, 2, "op");
+	pb_text(&value, 3, "hlo \x01");
+	pb_text(&value, 4, "op.1");
+	pb_stat_text(&value, 5, 2, 5, "infeed");
+	pb_bytes(&value, 6, "\x03\x84\x01", 3);
+	pb_number(&entry, 1, 2);
+	pb_nest(&entry, 2, &value);
+	pb_nest(&plane, 4, &entry);
+	pb_metadata(&plane, 4, 3, "not used", "so far");
+	pb_metadata(&plane, 5, 1, "n", NULL);
+	pb_metadata(&plane, 5, 2, "category", NULL);
+	pb_stat_text(&plane, 6, 2, 6, "bytes");
+	pb_nest(&space, 1, &plane);
+	pb_text(&space, 2, "an error");
+	pb_text(&space, 3, "a warning");
+	pb_text(&space, 3, "and one more");
+	test_write_file(path, space.bytes, space.n);
+	return path;
+}
+
+START_TEST(rare_things_come_back_whole)
+{
+	struct reducer_read_report report;
+	const char *path = make_rich();
+	struct output output = begin("rich2.pb", NULL);
+	convert_xplane(path, &output);
+	struct lines before = lines_of(path, &report), after = lines_of(output.path, &report);
+	ck_assert_ptr_nonnull(strstr(before.text, "aggregated_event {\"name\":\"op\",\"num_occurrences\":1000,"
+						  "\"duration_ps\":900,\"n\":-1,\"meta:display_name\":\"op.1\","));
+	ck_assert_ptr_nonnull(strstr(before.text, "line_info {\"timestamp_ns\":-12,\"duration_ps\":12345,"
+						  "\"display_id\":6,\"display_name\":\"shown\"}"));
+	ck_assert_ptr_nonnull(strstr(before.text, "event_metadata {\"name\":\"not used\","
+						  "\"meta:display_name\":\"so far\"}"));
+	ck_assert_ptr_nonnull(strstr(before.text, "member warnings=[\"a warning\",\"and one more\"]"));
+	ck_assert_ptr_nonnull(strstr(before.text, "\"meta:child_ids\":[3,132]"));
+	/* The second line of one id has a number of its own now; and an event without name is named by its id. */
+	ck_assert_str_eq(before.text, after.text);
+	free(before.text);
+	free(after.text);
+}
+END_TEST
+
+START_TEST(metadata_events_of_unusual_form_are_noted)
+{
+	struct reducer_read_report report;
+	struct output output = begin("odd.pb", NULL);
+	static const char *const names[] = {"process_name", "thread_name", "line_info", "aggregated_event",
+					    "event_metadata", "process_sort_index", "anything"};
+	add_span(&output, "a", 1, 1);
+	for (int i = 0; i < 7; i++)
+		add_meta(&output, names[i], "7", "{\"name\":5,\"x\":[1]}");
+	struct reducer_event bare = {.kind = DREC_META, .name = text("bare"), .group = text("3"),
+				     .extra = text("\"ts\":0")};
+	add(&output, bare);
+	struct reducer_member member = {text("errors"), text("[1,2]")};
+	assert_ok(reducer_xplane_writer_member(output.writer, &member));
+	member = (struct reducer_member){text("hostnames"), text("{}")};
+	assert_ok(reducer_xplane_writer_member(output.writer, &member));
+	member = (struct reducer_member){text("broken"), text("{")};
+	assert_ok(reducer_xplane_writer_member(output.writer, &member));
+	char *lines = read_back(&output, true, &report);
+	for (int i = 0; i < 7; i++) {
+		char wanted[100];
+		snprintf(wanted, sizeof(wanted), "meta 3/7 %s {\"name\":5,\"x\":[1]}\n", names[i]);
+		ck_assert_msg(strstr(lines, wanted) != NULL, "%s in %s", wanted, lines);
+	}
+	ck_assert_ptr_nonnull(strstr(lines, "meta 3/ bare <\"ts\":0>\n"));
+	ck_assert_ptr_nonnull(strstr(lines, "member errors=[1,2]\n"));
+	ck_assert_ptr_nonnull(strstr(lines, "member hostnames={}\n"));
+	ck_assert_uint_eq(left_out(&output, "members"), 1);
+	free(lines);
+}
+END_TEST
+
 static const char *const chrome_traces[] = {
 	"traces/h100_bert_small.pt.trace.json.gz",     "traces/mi250_train.pt.trace.json.gz",
 	"traces/cpu_only_gloo_rank34.pt.trace.json.gz", "traces/straggler_worker_44steps.trace.json.gz",
@@ -706,6 +812,8 @@ int main(void)
 		int times;
 	} cases[] = {
 		{"handed XPlanes come back whole", handed_xplanes_come_back_whole, 2},
+		{"rare things come back whole", rare_things_come_back_whole, 1},
+		{"metadata events of unusual form are noted", metadata_events_of_unusual_form_are_noted, 1},
 		{"handed Chrome traces come back", handed_chrome_traces_come_back, N_CHROME_TRACES},
 		{"spans and instants", spans_and_instants, 1},
 		{"args of all forms", args_of_all_forms, 1},
