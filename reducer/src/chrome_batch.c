@@ -32,13 +32,6 @@ void chrome_parser_free(struct chrome_parser *parser)
 	chrome_shapes_free(&parser->shapes);
 }
 
-const char *chrome_skip_between(const char *p, const char *end)
-{
-	while (p < end && (*p == ' ' || *p == '\n' || *p == ',' || *p == '\r' || *p == '\t'))
-		p++;
-	return p;
-}
-
 /* Copies a text that stands in `scratch`, which the next event uses again. */
 static bool keep_text(struct chrome_batch *batch, const struct buffer *scratch, struct reducer_text *text)
 {

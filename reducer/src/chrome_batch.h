@@ -35,6 +35,11 @@ size_t chrome_batch_read(struct chrome_batch *batch, struct chrome_parser *parse
 void chrome_parser_free(struct chrome_parser *parser);
 
 /* Past space and commas. */
-const char *chrome_skip_between(const char *p, const char *end);
+static inline const char *chrome_skip_between(const char *p, const char *end)
+{
+	while (p < end && (*p == ',' || *p == '\n' || *p == ' ' || *p == '\r' || *p == '\t'))
+		p++;
+	return p;
+}
 
 #endif

@@ -32,13 +32,20 @@ static fast_function *function_of(enum chrome_fast_variant variant)
 #else
 		return NULL;
 #endif
+	case CHROME_FAST_AVX512:
+#ifdef REDUCER_HAVE_AVX512
+		return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+				       __builtin_cpu_supports("bmi") ? chrome_fast_avx512 : NULL;
+#else
+		return NULL;
+#endif
 	case CHROME_FAST_BEST:
 		break;
 	}
-	fast_function *best = function_of(CHROME_FAST_AVX2);
-	if (!best)
-		best = function_of(CHROME_FAST_SSE2);
-	return best ? best : function_of(CHROME_FAST_GENERIC);
+	fast_function *best = NULL;
+	for (enum chrome_fast_variant i = CHROME_FAST_AVX512; !best; i--)
+		best = function_of(i);
+	return best;
 }
 
 bool chrome_fast_choose(enum chrome_fast_variant variant)
@@ -85,36 +92,73 @@ struct wanted {
 	size_t key_bytes;
 };
 
-static struct chrome_shape *find_child(struct chrome_shapes *shapes, const struct chrome_shape *parent,
-				       const struct wanted *wanted)
+static struct chrome_shape *find_child(struct chrome_shape *parent, const struct wanted *wanted)
 {
-	for (unsigned i = 0; i < parent->n_children; i++) {
-		struct chrome_shape *child = &shapes->shape[parent->child[i]];
-		if (child->bytes == wanted->bytes && memcmp(child->text, wanted->from, wanted->bytes) == 0 &&
-		    child->value == wanted->value)
-			return child;
+	struct chrome_shape *child = parent->child;
+	while (child && (child->bytes != wanted->bytes || child->value != wanted->value ||
+			 memcmp(child->text, wanted->from, wanted->bytes) != 0))
+		child = child->sibling;
+	return child;
+}
+
+static uint8_t place_of(enum chrome_field field)
+{
+	switch (field) {
+	case FIELD_NAME:
+		return offsetof(struct reducer_event, name);
+	case FIELD_CAT:
+		return offsetof(struct reducer_event, category);
+	case FIELD_PID:
+		return offsetof(struct reducer_event, group);
+	case FIELD_TID:
+		return offsetof(struct reducer_event, track);
+	case FIELD_ARGS:
+		return offsetof(struct reducer_event, args);
+	case FIELD_OTHER:
+	case FIELD_PH:
+	case FIELD_TS:
+	case FIELD_DUR:
+	case FIELD_ID:
+	case FIELD_COUNT:
+		break;
 	}
-	return NULL;
+	return 0;
+}
+
+/* Where another child goes in the chain of them, or NULL if there are enough. */
+static struct chrome_shape **child_place(struct chrome_shape *parent, enum shape_value value)
+{
+	struct chrome_shape **place = NULL, **link = &parent->child;
+	for (unsigned i = 0; *link; link = &(*link)->sibling, i++) {
+		if (i == SHAPE_CHILDREN_MAX)
+			return NULL;
+		if (!place && value != SHAPE_WORD && (*link)->value == SHAPE_WORD)
+			place = link;
+	}
+	return place ? place : link;
 }
 
 static struct chrome_shape *add_child(struct chrome_shapes *shapes, struct chrome_shape *parent,
 				      const struct wanted *wanted, uint8_t kind)
 {
-	if (wanted->bytes > SHAPE_TEXT_MAX || parent->n_children == SHAPE_CHILDREN_MAX || shapes->n == SHAPES_MAX)
+	struct chrome_shape **place = child_place(parent, wanted->value);
+	if (wanted->bytes > SHAPE_TEXT_MAX || !place || shapes->n == SHAPES_MAX)
 		return NULL;
-	struct chrome_shape *child = &shapes->shape[shapes->n];
+	struct chrome_shape *child = &shapes->shape[shapes->n++];
 	*child = (struct chrome_shape){
 		.mask = ((uint64_t)1 << wanted->bytes) - 1,
 		.bytes = (uint8_t)wanted->bytes,
 		.value = (uint8_t)wanted->value,
 		.field = (uint8_t)wanted->field,
+		.place = place_of(wanted->field),
 		.kind = kind,
 		.seen = (uint16_t)(parent->seen | 1u << wanted->field),
 		.key_at = (uint8_t)(wanted->key ? wanted->key - wanted->from : 0),
 		.key_bytes = (uint8_t)wanted->key_bytes,
+		.sibling = *place,
 	};
 	memcpy(child->text, wanted->from, wanted->bytes);
-	parent->child[parent->n_children++] = (uint8_t)shapes->n++;
+	*place = child;
 	return child;
 }
 
@@ -171,7 +215,7 @@ void chrome_shapes_learn(struct chrome_shapes *shapes, const struct chrome_event
 		/* A length of what is no span has no place. */
 		if (!member && (!kind || (kind != DREC_SPAN && at->seen & 1u << FIELD_DUR)))
 			return;
-		struct chrome_shape *next = find_child(shapes, at, &wanted);
+		struct chrome_shape *next = find_child(at, &wanted);
 		if (!next)
 			next = add_child(shapes, at, &wanted, kind);
 		if (!next) {

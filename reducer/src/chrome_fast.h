@@ -34,11 +34,12 @@ struct chrome_shape {
 	uint8_t bytes;
 	uint8_t value;  /* enum shape_value */
 	uint8_t field;  /* enum chrome_field; FIELD_OTHER goes to extra */
+	uint8_t place;  /* offset in the event of the text that the value becomes; 0 = none */
 	uint8_t kind;   /* enum drec_kind that `ph` so far says; 0 = none yet */
 	uint8_t key_at, key_bytes; /* the key, in the text, with its quotes */
 	uint16_t seen;  /* one bit for each field so far */
-	uint8_t n_children;
-	uint8_t child[SHAPE_CHILDREN_MAX];
+	/* The shapes that were seen to follow; words last, since their text may be the beginning of another one's. */
+	struct chrome_shape *child, *sibling;
 };
 
 /* Zeroed at first. shape[0] is the root, before the event's first byte. */
@@ -73,7 +74,8 @@ enum chrome_fast_variant {
 	CHROME_FAST_NONE,
 	CHROME_FAST_GENERIC,
 	CHROME_FAST_SSE2,
-	CHROME_FAST_AVX2
+	CHROME_FAST_AVX2,
+	CHROME_FAST_AVX512
 };
 /* False where this machine cannot run it. */
 bool chrome_fast_choose(enum chrome_fast_variant variant);
@@ -88,6 +90,9 @@ CHROME_FAST_FUNCTION(chrome_fast_sse2);
 #endif
 #ifdef REDUCER_HAVE_AVX2
 CHROME_FAST_FUNCTION(chrome_fast_avx2);
+#endif
+#ifdef REDUCER_HAVE_AVX512
+CHROME_FAST_FUNCTION(chrome_fast_avx512);
 #endif
 
 #endif

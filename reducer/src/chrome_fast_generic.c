@@ -24,9 +24,15 @@ static inline uint32_t bits(vector equal)
 	return (uint32_t)(word[0] * ones >> 56 | word[1] * ones >> 56 << 8);
 }
 
-static inline uint32_t lanes_equal(const char *p, const char *text)
+static inline uint32_t equal32(const char *p, const char *text)
 {
 	return bits((vector)(load(p) == load(text))) | bits((vector)(load(p + 16) == load(text + 16))) << 16;
+}
+
+static inline bool lanes_match(const char *p, const char *text, uint64_t mask)
+{
+	uint32_t low = (uint32_t)mask, high = (uint32_t)(mask >> 32);
+	return (~equal32(p, text) & low) == 0 && (!high || (~equal32(p + 32, text + 32) & high) == 0);
 }
 
 static inline uint32_t stop16(const char *p, uint32_t *high)

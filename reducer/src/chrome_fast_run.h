@@ -2,10 +2,10 @@
 /*
  * The body of every variant of the fast reading. A variant defines, for its instruction set, and includes it:
  *
- *   uint32_t lanes_equal(const char *p, const char *text)  which of 32 bytes are the same
- *   uint32_t lanes_stop(const char *p, uint32_t *high)     quotes and backslashes among 32 bytes; not ASCII
- *   uint32_t lanes_digit(const char *p)                    digits among 32 bytes
- *   void lanes_marks(const char *p, struct marks *ret)     what matters in a container, 64 bytes
+ *   bool lanes_match(p, text, mask)  whether those of 64 bytes are the same that `mask` has a bit for, the lowest ones
+ *   uint32_t lanes_stop(p, *high)    quotes and backslashes among 32 bytes; those that are not ASCII
+ *   uint32_t lanes_digit(p)          digits among 32 bytes
+ *   void lanes_marks(p, *ret)        what matters in a container, among 64 bytes
  *
  * Every load is inside [p, end): where less is left, the event is not read this way.
  */
@@ -18,7 +18,7 @@ struct marks {
 	uint64_t follow; /* comma, colon or closing bracket: what may stand after a text */
 };
 
-static uint32_t lanes_equal(const char *p, const char *text);
+static bool lanes_match(const char *p, const char *text, uint64_t mask);
 static uint32_t lanes_stop(const char *p, uint32_t *high);
 static uint32_t lanes_digit(const char *p);
 static void lanes_marks(const char *p, struct marks *ret);
@@ -43,7 +43,7 @@ static inline uint64_t digits8(uint64_t word)
 	return (word & 0x0000ffff0000ffffu) * 42949672960001u >> 32;
 }
 
-/* The number that the `n` digits at p say, n in 1 .. 16; 8 bytes more than n can be read. */
+/* The number that the `n` digits at p say, n in 1 .. 16, where 16 bytes can be read. */
 static inline uint64_t digits16(const char *p, unsigned n)
 {
 	if (n <= 8)
@@ -53,28 +53,34 @@ static inline uint64_t digits16(const char *p, unsigned n)
 
 static inline bool ends_word(char c)
 {
-	return c == ',' || c == '}' || c == ' ' || c == '\n' || c == ']' || c == '\r' || c == '\t' || c == ':' ||
-	       c == '"' || c == '{' || c == '[';
+	static const uint64_t low = (uint64_t)1 << ' ' | (uint64_t)1 << '\n' | (uint64_t)1 << '\r' | (uint64_t)1 << '\t' |
+				    (uint64_t)1 << ',' | (uint64_t)1 << ':' | (uint64_t)1 << '"';
+	return ((uint8_t)c < 64 && low >> c & 1) || (c | 0x20) == '{' || (c | 0x20) == '}';
 }
 
-/* The end of the word at p, or NULL. */
-static inline const char *word_end(const char *p, const char *end)
+/* The end of what is no plain number, or NULL also where it is no word at all. */
+static __attribute__((noinline)) const char *slow_word(const char *p, const char *end)
 {
-	if (end - p >= LANES) {
-		uint32_t others = ~lanes_digit(p);
-		unsigned n = others ? (unsigned)__builtin_ctz(others) : LANES;
-		if (n > 0 && n < LANES && ends_word(p[n]))
-			return p + n;
-	}
+	if (p == end || *p == '"' || *p == '{' || *p == '[')
+		return NULL;
 	return json_value(&p, end, false) == JSON_OK ? p : NULL;
 }
 
-static const char *slow_time(const char *p, const char *end, int64_t *ret_ns, uint16_t *ret_ps)
+static __attribute__((noinline)) const char *slow_time(const char *p, const char *end, int64_t *ret_ns,
+						       uint16_t *ret_ps)
 {
-	const char *from = p;
-	if (json_value(&p, end, false) != JSON_OK)
+	const char *past = slow_word(p, end);
+	if (!past || !decimal_us((struct reducer_text){p, (size_t)(past - p)}, ret_ns, ret_ps))
 		return NULL;
-	return decimal_us((struct reducer_text){from, (size_t)(p - from)}, ret_ns, ret_ps) ? p : NULL;
+	return past;
+}
+
+/* The digits at p, where LANES bytes can be read, if a word is all digits: how many there are; else 0. */
+static inline unsigned digits_of_word(const char *p)
+{
+	uint32_t others = ~lanes_digit(p);
+	unsigned n = others ? (unsigned)__builtin_ctz(others) : 0;
+	return ends_word(p[n]) ? n : 0;
 }
 
 /* Decimal us with up to 16 digits and 6 decimals here, all others slowly. The place after it, or NULL. */
@@ -257,31 +263,23 @@ static inline struct reducer_text between(const char *from, const char *to)
 	return (struct reducer_text){from, (size_t)(to - from)};
 }
 
+static inline struct reducer_text *text_at(struct reducer_event *event, size_t place)
+{
+	return (struct reducer_text *)(void *)((char *)event + place);
+}
+
 /* A value as written goes where it belongs. */
 static inline void place_raw(struct chrome_event *found, const struct chrome_shape *shape, const char *from,
 			     const char *to, struct reducer_event *event)
 {
-	struct reducer_text raw = between(from, to);
-	switch (shape->field) {
-	case FIELD_PID:
-		event->group = raw;
-		break;
-	case FIELD_TID:
-		event->track = raw;
-		break;
-	case FIELD_ARGS:
-		event->args = raw;
-		event->args_flag = DREC_FLAG_ARGS_JSON;
-		break;
-	default:
+	if (shape->place)
+		*text_at(event, shape->place) = between(from, to);
+	else
 		add_extra(&found->extra, shape, from, to);
-	}
 }
 
-static inline struct reducer_text said(struct buffer *scratch, struct reducer_text inner, bool plain)
+static __attribute__((noinline)) struct reducer_text said(struct buffer *scratch, struct reducer_text inner)
 {
-	if (plain)
-		return inner;
 	buffer_clear(scratch);
 	json_unescape(scratch, inner);
 	return (struct reducer_text){scratch->data, scratch->bytes};
@@ -305,91 +303,121 @@ static inline const char *take_string(struct chrome_event *found, const struct c
 	const char *close = string_end(p, end, &plain);
 	if (!close)
 		return NULL;
-	switch (shape->field) {
-	case FIELD_NAME:
-		event->name_raw = between(p - 1, close + 1);
-		event->name = said(&found->name, between(p, close), plain);
-		break;
-	case FIELD_CAT:
-		event->category_raw = between(p - 1, close + 1);
-		event->category = said(&found->category, between(p, close), plain);
-		break;
-	case FIELD_TS:
-	case FIELD_DUR:
+	if (shape->field == FIELD_NAME || shape->field == FIELD_CAT) {
+		struct reducer_text *text = text_at(event, shape->place);
+		text[0] = between(p, close);
+		text[1] = between(p - 1, close + 1); /* name_raw, category_raw */
+		if (!plain)
+			text[0] = said(shape->field == FIELD_NAME ? &found->name : &found->category, text[0]);
+	} else if (shape->field == FIELD_TS || shape->field == FIELD_DUR) {
 		if (!take_time_text(between(p, close), shape->field == FIELD_DUR, event))
 			return NULL;
-		break;
-	default:
+	} else {
 		place_raw(found, shape, p - 1, close + 1, event);
 	}
 	return close + 1;
 }
 
-static inline const char *take_word(struct chrome_event *found, const struct chrome_shape *shape, const char *p,
-				    const char *end, struct reducer_event *event)
+static inline const char *place_time(bool is_duration, const char *p, const char *end, struct reducer_event *event)
 {
-	if (shape->field == FIELD_TS) {
-		event->has_time = 1;
-		return take_time(p, end, &event->start_ns, &event->start_ps);
-	}
-	if (shape->field == FIELD_DUR) {
-		event->has_duration = 1;
-		return take_time(p, end, &event->duration_ns, &event->duration_ps);
-	}
-	const char *past = word_end(p, end);
+	int64_t ns;
+	uint16_t ps;
+	const char *past = take_time(p, end, &ns, &ps);
 	if (!past)
 		return NULL;
-	if (shape->field != FIELD_ID)
-		place_raw(found, shape, p, past, event);
-	else if (decimal_u64(between(p, past), &event->id))
-		event->has_id = 1;
-	else
-		add_extra(&found->extra, shape, p, past);
+	if (is_duration) {
+		event->has_duration = 1;
+		event->duration_ns = ns;
+		event->duration_ps = ps;
+	} else {
+		event->has_time = 1;
+		event->start_ns = ns;
+		event->start_ps = ps;
+	}
 	return past;
 }
 
-static inline bool opens_value(char c)
+/* `n`: how many digits the word is, or 0 where it is another one. */
+static inline void place_id(struct chrome_event *found, const struct chrome_shape *shape, const char *p,
+			    const char *past, unsigned n, struct reducer_event *event)
 {
-	return c == '"' || c == '{' || c == '[';
+	if (n > 0 && n <= 16 && *p != '0') {
+		event->id = digits16(p, n);
+		event->has_id = 1;
+		return;
+	}
+	event->has_id = decimal_u64(between(p, past), &event->id);
+	if (!event->has_id)
+		add_extra(&found->extra, shape, p, past);
 }
 
-/* The shape below `parent` that stands at p, where 64 bytes can be read; or NULL. */
-static inline const struct chrome_shape *shape_at(const struct chrome_shapes *shapes,
-						  const struct chrome_shape *parent, const char *p)
+static inline const char *take_word(struct chrome_event *found, const struct chrome_shape *shape, const char *p,
+				    const char *end, struct reducer_event *event)
 {
-	for (unsigned i = 0; i < parent->n_children; i++) {
-		const struct chrome_shape *child = &shapes->shape[parent->child[i]];
-		uint32_t low = (uint32_t)child->mask;
-		if ((lanes_equal(p, child->text) & low) != low)
-			continue;
-		uint32_t high = (uint32_t)(child->mask >> 32);
-		if (high && (lanes_equal(p + LANES, child->text + LANES) & high) != high)
-			continue;
-		if (child->value != SHAPE_WORD || !opens_value(p[child->bytes]))
-			return child;
+	if (shape->field == FIELD_TS || shape->field == FIELD_DUR)
+		return place_time(shape->field == FIELD_DUR, p, end, event);
+	unsigned n = end - p >= LANES ? digits_of_word(p) : 0;
+	const char *past = n ? p + n : slow_word(p, end);
+	if (!past)
+		return NULL;
+	if (shape->place)
+		*text_at(event, shape->place) = between(p, past);
+	else if (shape->field != FIELD_ID)
+		add_extra(&found->extra, shape, p, past);
+	else if (n > 0 && n <= 16 && *p != '0') {
+		event->id = digits16(p, n);
+		event->has_id = 1;
+	} else if (decimal_u64(between(p, past), &event->id)) {
+		event->has_id = 1;
+	} else {
+		add_extra(&found->extra, shape, p, past);
 	}
-	return NULL;
+	return past;
+}
+
+/* The shape below `parent` that stands at p, where BLOCK bytes can be read; or NULL. */
+static inline const struct chrome_shape *shape_at(const struct chrome_shape *parent, const char *p)
+{
+	const struct chrome_shape *child = parent->child;
+	while (child && !lanes_match(p, child->text, child->mask))
+		child = child->sibling;
+	return child;
 }
 
 static inline bool end_event(struct chrome_event *found, enum drec_kind kind, struct reducer_event *event)
 {
 	event->kind = (uint8_t)kind;
+	event->args_flag = event->args.bytes ? DREC_FLAG_ARGS_JSON : 0;
 	event->extra = (struct reducer_text){found->extra.data, found->extra.bytes};
 	if (kind == DREC_COUNTER)
 		event->value = chrome_event_counter(event->args);
 	return !(found->extra.failed | found->name.failed | found->category.failed);
 }
 
+/* In pieces, since for all of it at once the compiler takes an instruction that is slow to start. */
+static inline void clear_event(struct reducer_event *event)
+{
+	enum { PIECE = 40, PIECES = sizeof(*event) / PIECE };
+	_Static_assert(PIECES == 5 && sizeof(*event) == (size_t)PIECE * PIECES, "all of the event is cleared");
+	char *at = (char *)event;
+	memset(at, 0, PIECE);
+	memset(at + PIECE, 0, PIECE);
+	memset(at + 2 * PIECE, 0, PIECE);
+	memset(at + 3 * PIECE, 0, PIECE);
+	memset(at + 4 * PIECE, 0, PIECE);
+	event->depth = DREC_DEPTH_UNKNOWN;
+}
+
 CHROME_FAST_FUNCTION(CHROME_FAST_NAME)
 {
 	const struct chrome_shape *shape = shapes->shape;
 	const char *p = *at;
-	*ret_event = (struct reducer_event){.depth = DREC_DEPTH_UNKNOWN};
+	clear_event(ret_event);
 	buffer_clear(&found->extra);
 	do {
 		if (end - p < BLOCK)
 			return false;
-		shape = shape_at(shapes, shape, p);
+		shape = shape_at(shape, p);
 		if (!shape)
 			return false;
 		p += shape->bytes;

@@ -23,10 +23,16 @@ static inline uint32_t bits(__m128i equal)
 	return (uint32_t)_mm_movemask_epi8(equal);
 }
 
-static inline uint32_t lanes_equal(const char *p, const char *text)
+static inline uint32_t equal32(const char *p, const char *text)
 {
 	return bits(_mm_cmpeq_epi8(load(p), load(text))) |
 	       bits(_mm_cmpeq_epi8(load(p + 16), load(text + 16))) << 16;
+}
+
+static inline bool lanes_match(const char *p, const char *text, uint64_t mask)
+{
+	uint32_t low = (uint32_t)mask, high = (uint32_t)(mask >> 32);
+	return (~equal32(p, text) & low) == 0 && (!high || (~equal32(p + 32, text + 32) & high) == 0);
 }
 
 static inline uint32_t lanes_stop(const char *p, uint32_t *high)

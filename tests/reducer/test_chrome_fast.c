@@ -218,6 +218,7 @@ static const struct variant variants[] = {
 	{CHROME_FAST_GENERIC, "generic"},
 	{CHROME_FAST_SSE2, "sse2"},
 	{CHROME_FAST_AVX2, "avx2"},
+	{CHROME_FAST_AVX512, "avx512"},
 };
 
 enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
