@@ -44,6 +44,7 @@ struct one {
 	struct holder_stamp stamp;
 	char path[REDUCE_PATH_MAX]; /* what is read: the input, links resolved where it is replaced */
 	struct reduce_look look;
+	bool as_it_is; /* to be copied */
 	struct reduce_place place;
 	int out_fd;                               /* the place's, or an unnamed file */
 	char out_path[REDUCE_PATH_MAX + REDUCE_NAME_MAX]; /* the same to be opened again */
@@ -170,6 +171,24 @@ static int open_input(struct one *one)
 	return r;
 }
 
+/* Into an output of its own it goes as it is, so that a folder of them is whole. */
+static int pass_over(struct one *one)
+{
+	const struct reduce_settings *settings = one->settings;
+
+	if ((settings->output || settings->output_folder) && !settings->has_window && !settings->reduce.track_pattern) {
+		one->as_it_is = true;
+		snprintf(one->result->why, sizeof(one->result->why),
+			 "is reduced already: %s byte for byte (--again reduces it further)",
+			 settings->dry_run ? "would be copied" : "copied");
+		return 0;
+	}
+	/* Perhaps by one that was killed when all was done but this. */
+	if (settings->in_place)
+		reduce_lock_sweep(one->path);
+	return end(one, REDUCE_SKIPPED, "is reduced already (--again reduces it further)");
+}
+
 static int look(struct one *one)
 {
 	struct reducer_problem problem = {0};
@@ -179,13 +198,7 @@ static int look(struct one *one)
 		return end(one, let_be(one), "%s (at byte %" PRIu64 ")", problem.what, problem.offset);
 	if (r < 0)
 		return end(one, REDUCE_FAILED, "%s", problem.what[0] ? problem.what : strerror(-r));
-	if (one->look.reduced && !one->settings->again) {
-		/* Perhaps by one that was killed when all was done but this. */
-		if (one->settings->in_place)
-			reduce_lock_sweep(one->path);
-		return end(one, REDUCE_SKIPPED, "is reduced already (--again reduces it further)");
-	}
-	return 0;
+	return one->look.reduced && !one->settings->again ? pass_over(one) : 0;
 }
 
 /* --- where it goes --- */
@@ -336,8 +349,11 @@ static int say_not_read(struct one *one, int error)
 
 static int read_input(struct one *one)
 {
-	int r = reducer_reduce_read(one->path, &one->options, &one->reduce, &one->result->report);
+	int r;
 
+	if (one->as_it_is)
+		return 0;
+	r = reducer_reduce_read(one->path, &one->options, &one->reduce, &one->result->report);
 	if (r != 0)
 		return say_not_read(one, r);
 	one->result->has_report = true;
@@ -478,8 +494,13 @@ static int search_bytes(struct one *one, uint32_t *ret_bins)
 static int plan(struct one *one)
 {
 	uint32_t bins = 0;
-	int r = one->settings->target_bytes ? search_bytes(one, &bins) : 0;
+	int r;
 
+	if (one->as_it_is) {
+		one->result->outcome = one->settings->dry_run ? REDUCE_WOULD : REDUCE_WAITING;
+		return one->settings->dry_run ? STOP : 0;
+	}
+	r = one->settings->target_bytes ? search_bytes(one, &bins) : 0;
 	if (r != 0)
 		return r;
 	r = reducer_reduce_plan(one->reduce, bins, &one->result->report);
@@ -487,8 +508,8 @@ static int plan(struct one *one)
 		return end(one, REDUCE_FAILED, "%s", strerror(-r));
 	if (one->result->report.bound_reached)
 		note(one, "even the coarsest bins leave more events than were asked for");
-	if (one->result->has_window && one->result->report.spans_in > 0 && one->result->report.spans_out == 0)
-		note(one, "no span meets the window");
+	if (one->result->report.spans_in > 0 && one->result->report.spans_out == 0)
+		note(one, one->result->has_window ? "no span meets the window" : "no span is on such a track");
 	if (one->settings->dry_run) {
 		one->result->outcome = REDUCE_WOULD;
 		return STOP;
@@ -498,8 +519,11 @@ static int plan(struct one *one)
 
 static int write_out(struct one *one)
 {
-	int r = write_to(one, one->out_fd);
+	int r;
 
+	if (one->as_it_is)
+		return 0;
+	r = write_to(one, one->out_fd);
 	reducer_reduce_free(one->reduce);
 	one->reduce = NULL;
 	if (r < 0)
@@ -509,15 +533,25 @@ static int write_out(struct one *one)
 	return 0;
 }
 
-/* M8, where the input is an answer to what was asked for. */
+/* Whether the input is an answer to what was asked for. */
+static bool input_would_do(const struct one *one)
+{
+	bool packed = writer_options(one).gzip_level > 0;
+
+	return !one->result->has_window && !one->settings->reduce.track_pattern &&
+	       one->result->format == one->look.format &&
+	       one->look.packing == (packed ? REDUCER_GZIP : REDUCER_PLAIN);
+}
+
+/* M8 */
 static int judge_size(struct one *one)
 {
 	struct reduce_result *result = one->result;
-	bool packed = writer_options(one).gzip_level > 0;
 	int r;
 
-	if (result->output_bytes < result->input_bytes || result->has_window || one->settings->reduce.track_pattern ||
-	    result->format != one->look.format || one->look.packing != (packed ? REDUCER_GZIP : REDUCER_PLAIN))
+	if (one->as_it_is && !input_would_do(one))
+		return end(one, REDUCE_SKIPPED, "is reduced already, in another format (--again writes it anew)");
+	if (!one->as_it_is && (result->output_bytes < result->input_bytes || !input_would_do(one)))
 		return 0;
 	if (one->settings->in_place) {
 		result->outcome = REDUCE_LEFT;

@@ -92,6 +92,10 @@ static void add_outcome(char line[LINE_BYTES], const struct reduce_result *resul
 	const struct reducer_reduce_report *report = &result->report;
 	char text[OUTPUT_TEXT_MAX];
 
+	if (result->why[0]) {
+		add(line, "%s", result->why);
+		return;
+	}
 	switch (result->outcome) {
 	case REDUCE_DONE:
 		add_events(line, report);
@@ -116,13 +120,11 @@ static void add_outcome(char line[LINE_BYTES], const struct reduce_result *resul
 		add_events(line, report);
 		add(line, "; nothing was written");
 		break;
+	case REDUCE_WAITING:
 	case REDUCE_SKIPPED:
 	case REDUCE_FAILED:
 	case REDUCE_DIFFERS:
-		add(line, "%s", result->why);
-		break;
-	case REDUCE_WAITING:
-		add(line, "was not begun");
+		add(line, "%s", reduce_say_outcome(result->outcome));
 		break;
 	}
 }
@@ -208,7 +210,7 @@ void reduce_say_result(const struct reduce_say *say, const char *path, const str
 		say_damage(path, result, errors);
 	if (bad)
 		add(line, "driverec reduce: ");
-	if (bad || say->with_name || result->outcome == REDUCE_SKIPPED)
+	if (bad || say->with_name || result->why[0])
 		add(line, "%s: ", path);
 	if (result->outcome == REDUCE_SKIPPED)
 		add(line, "skipped: ");

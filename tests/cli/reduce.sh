@@ -173,6 +173,17 @@ expect 0 "${in_place[@]}" work/x.json.gz
 says 'skipped: is reduced already'
 left x.json.gz
 
+begin 'reduced already, into a folder'
+cp result.json.gz work/r.json.gz
+expect 0 "${bins[@]}" work --output-dir work/out
+says 'work/r.json.gz: is reduced already: copied byte for byte'
+same work/out/r.json.gz result.json.gz
+expect 0 work/r.json.gz
+says 'skipped: is reduced already'
+expect 0 --force work/r.json.gz -o work/out/x.json
+says 'skipped: is reduced already, in another format'
+left x.json.gz r.json.gz out/r.json.gz out/x.json.gz
+
 begin 'not smaller'
 printf '[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2}]' >work/s.json
 cp work/s.json small.json
