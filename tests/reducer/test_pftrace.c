@@ -447,6 +447,13 @@ START_TEST(begin_end)
 		"1000 B 1/2 a [k] {x=1}\n2000 B 1/2 b\n3000 E 1/2\n4000 E 1/2 {y=2}\n5000 B 1/2 open\n"
 		"6000 B 1/2 in it\n7000 E 1/2\n9000 B 1/2 late\n10000 E 1/2\n",
 		"ends without a begin 1");
+	/* Ends in another order than a stack's: each closes its own, and what overlaps is on a lane of its
+	 * own. */
+	ck_becomes("{\"ph\":\"B\",\"name\":\"a\",\"pid\":1,\"tid\":2,\"ts\":1},{\"ph\":\"B\",\"name\":\"b\","
+		   "\"pid\":1,\"tid\":2,\"ts\":2},"
+		   "{\"ph\":\"E\",\"name\":\"a\",\"pid\":1,\"tid\":2,\"ts\":3},{\"ph\":\"E\",\"name\":\"b\","
+		   "\"pid\":1,\"tid\":2,\"ts\":4}",
+		   "1000 B 1/2 a\n2000 B 1/2/2 b\n3000 E 1/2\n4000 E 1/2/2\n", "");
 	/* Both at one time, beside spans. */
 	ck_becomes("{\"ph\":\"B\",\"name\":\"z\",\"pid\":1,\"tid\":2,\"ts\":1},{\"ph\":\"E\",\"pid\":1,"
 		   "\"tid\":2,\"ts\":1}," X("a", "0", "3"),
@@ -528,6 +535,17 @@ START_TEST(flows)
 		"1000 B 1/2 call\n2000 B 1/2 inner >\n3000 E 1/2\n5000 E 1/2\n6000 B 1/3 gpu >\n8000 E 1/3\n"
 		"9000 B 1/3 next <\n10000 E 1/3\n",
 		"");
+	/* Without bp it is the next one even inside of a span. */
+	ck_becomes(X("call", "1", "4") "," X2("around", "6", "9") "," X2("next", "9", "1") "," F(
+			   "s", "2", "2", "") "," F("f", "8", "3", ""),
+		   "1000 B 1/2 call >\n5000 E 1/2\n6000 B 1/3 around\n9000 B 1/3 next <\n10000 E 1/3\n15000 "
+		   "E 1/3\n",
+		   "");
+	/* Where none begins any more it is on none. */
+	ck_becomes(X("call", "1", "4") "," X2("around", "6", "9") "," F("s", "2", "2", "") "," F("f", "8",
+												 "3", ""),
+		   "1000 B 1/2 call\n5000 E 1/2\n6000 B 1/3 around\n15000 E 1/3\n",
+		   "flow ends outside of any span 1, flow ends without another one 1");
 	/* A flow of one end, and one outside of any span. */
 	ck_becomes(X("call", "1", "4") "," X2("gpu", "6", "2") "," F("s", "2", "2", "") "," F(
 			   "f", "20", "3", ",\"bp\":\"e\""),
