@@ -41,5 +41,7 @@ int bench_snapshot(const char *folder);
 int bench_ingest(void);
 /* Reads `trace`; where it is NULL one that is made of `source` (NULL: made up). */
 int bench_parse(const char *trace, const char *source);
+int bench_reduce(const char *trace, const char *source);
+int bench_reduce_scale(const char *source);
 
 #endif

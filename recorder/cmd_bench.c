@@ -12,7 +12,7 @@ static const struct option_row bench_rows[] = {
 	OPTION_ROW('d', "dir", "DIR", OPTION_TEXT, struct bench_options, folder,
 		   "the folder that snapshots are written to (default: the current one)"),
 	OPTION_ROW('t', "trace", "FILE", OPTION_TEXT, struct bench_options, trace,
-		   "the Chrome trace that parse reads (default: one of 2 million events that is made)"),
+		   "the Chrome trace that parse and reduce read (default: one of 2 million events that is made)"),
 	OPTION_ROW(0, "tile", "FILE", OPTION_TEXT, struct bench_options, source,
 		   "make that trace by repeating the events of FILE (default: they are made up)"),
 	OPTION_ROWS_END,
@@ -32,6 +32,10 @@ static int run_one(const char *name, const struct bench_options *options)
 		return bench_ingest();
 	if (strcmp(name, "parse") == 0)
 		return bench_parse(options->trace, options->source);
+	if (strcmp(name, "reduce") == 0)
+		return bench_reduce(options->trace, options->source);
+	if (strcmp(name, "reduce-scale") == 0)
+		return bench_reduce_scale(options->source);
 	return 1;
 }
 
@@ -42,7 +46,7 @@ static int bench_run(const struct command_call *call)
 		int ret = run_one(call->argv[i], options);
 		if (ret > 0)
 			return command_misuse(call, "there is no benchmark '%s'; there are: ring ring-mt freeze "
-						    "snapshot ingest parse", call->argv[i]);
+						    "snapshot ingest parse reduce reduce-scale", call->argv[i]);
 		if (ret < 0)
 			return command_failed(call, "%s: %s", call->argv[i], strerror(-ret));
 	}
@@ -59,7 +63,8 @@ const struct command command_bench = {
 		   "ring-mt: two threads at once. freeze: from the decision to the last of eight rings pinned. "
 		   "snapshot: a whole ring written to a window file, beside write() of as many bytes. ingest: from a ring to "
 		   "the macro view and the series filter, on one core. parse: reading a gzipped Chrome trace with two threads and "
-		   "with one, beside unpacking the same file.",
+		   "with one, beside unpacking the same file. reduce: all of it, to the default bins; what is gone, and peak memory. "
+		   "reduce-scale: time and memory an event from 0.2 to 8 million events.",
 	.examples = "driverec bench ring\ndriverec bench freeze snapshot --dir /var/lib/driverec",
 	.options = bench_rows,
 	.options_bytes = sizeof(struct bench_options),

@@ -496,7 +496,8 @@ static int read_chrome(struct reducer_reduce *r, const struct reducer_sink *sink
 		r->read.problem[r->read.n_problems++] = problem;
 		return result;
 	}
-	struct reducer_chrome_options options = {.event_bytes_max = EVENT_BYTES_MAX};
+	struct reducer_chrome_options options = {.event_bytes_max = EVENT_BYTES_MAX,
+						 .threads = r->options.threads ? r->options.threads : 2};
 	result = reducer_input_keep_seek_points(input);
 	if (result == 0)
 		result = reducer_chrome_read(input, sink, &options, &r->read);
