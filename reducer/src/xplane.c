@@ -209,8 +209,10 @@ static int say_plane(struct reading *reading, const struct xplane_plane *plane)
 /* UTF-8, whatever the file has. */
 static struct reducer_text clean(struct reading *reading, struct reducer_text text)
 {
-	const char *p = text.data, *end = text.data + text.bytes;
 	size_t length = 1;
+	if (!text.bytes)
+		return text;
+	const char *p = text.data, *end = text.data + text.bytes;
 	while (p < end && (length = utf8_sequence(p, end)) > 0)
 		p += length;
 	if (length)
