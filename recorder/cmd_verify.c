@@ -60,7 +60,8 @@ static void add_differences(cJSON *document, const struct reducer_verify_report 
 	}
 }
 
-static int print_json(const char *raw_path, const char *reduced_path, const struct reducer_verify_report *report)
+static int print_json(const char *raw_path, const char *reduced_path,
+		      const struct reducer_verify_report *report)
 {
 	cJSON *document = cJSON_CreateObject();
 	output_json_text(document, "raw", base_name(raw_path));
@@ -94,7 +95,8 @@ static int print_json(const char *raw_path, const char *reduced_path, const stru
 
 static int print_promises(const struct reducer_verify_report *report)
 {
-	static const struct output_column columns[] = {{"promise", 0}, {"", 0}, {"compared", 1}, {"different", 1}};
+	static const struct output_column columns[] = {
+		{"promise", 0}, {"", 0}, {"compared", 1}, {"different", 1}};
 	struct output_table *table = output_table_new(columns, 4);
 	char text[OUTPUT_TEXT_MAX];
 	if (!table)
@@ -131,29 +133,33 @@ static void print_differences(const struct reducer_verify_report *report)
 	}
 }
 
-static int print_plain(const char *raw_path, const char *reduced_path, const struct reducer_verify_report *report)
+static int print_plain(const char *raw_path, const char *reduced_path,
+		       const struct reducer_verify_report *report)
 {
 	char raw[OUTPUT_TEXT_MAX], reduced[OUTPUT_TEXT_MAX], from[MOMENT_TEXT_MAX], to[MOMENT_TEXT_MAX];
 	char names[2][256];
 	plain_text(names[0], sizeof(names[0]), base_name(raw_path), strlen(base_name(raw_path)));
 	plain_text(names[1], sizeof(names[1]), base_name(reduced_path), strlen(base_name(reduced_path)));
-	printf("raw      %s: %s events\nreduced  %s: %s events", names[0], output_count(raw, report->raw_events),
-	       names[1], output_count(reduced, report->reduced_events));
+	printf("raw      %s: %s events\nreduced  %s: %s events", names[0],
+	       output_count(raw, report->raw_events), names[1],
+	       output_count(reduced, report->reduced_events));
 	if (report->identical) {
 		printf("\nsame: the files are identical\n");
 		return 0;
 	}
-	printf(", bins of %s us from %s us on\n", moment_print(from, report->bin), moment_print(to, report->origin));
+	printf(", bins of %s us from %s us on\n", moment_print(from, report->bin),
+	       moment_print(to, report->origin));
 	if (report->has_window)
-		printf("window   %s us to %s us; the raw trace is cut to it\n", moment_print(from, report->window_from),
-		       moment_print(to, report->window_to));
+		printf("window   %s us to %s us; the raw trace is cut to it\n",
+		       moment_print(from, report->window_from), moment_print(to, report->window_to));
 	if (report->track_pattern[0])
 		printf("tracks   asked for by \"%s\": only those that the reduced trace has are compared\n",
 		       report->track_pattern);
 	if (report->raw_format != report->reduced_format)
 		printf("formats  %s and %s: only what both can say is compared\n",
 		       reducer_format_name(report->raw_format), reducer_format_name(report->reduced_format));
-	printf("%s, in %s tracks\n\n", differ(report) ? "DIFFERENT" : "same", output_count(raw, report->tracks));
+	printf("%s, in %s tracks\n\n", differ(report) ? "DIFFERENT" : "same",
+	       output_count(raw, report->tracks));
 	int result = print_promises(report);
 	if (result == 0 && differ(report))
 		print_differences(report);
@@ -179,8 +185,10 @@ static int run(const struct command_call *call)
 	int result = reducer_verify(raw, reduced, report, &problem);
 	int status = COMMAND_DONE;
 	if (result < 0) {
-		status = problem.offset ? command_failed(call, "%s (at byte %" PRIu64 ")", problem.what, problem.offset)
-					: command_failed(call, "%s", problem.what[0] ? problem.what : strerror(-result));
+		status = problem.offset ? command_failed(call, "%s (at byte %" PRIu64 ")", problem.what,
+							 problem.offset)
+					: command_failed(call, "%s",
+							 problem.what[0] ? problem.what : strerror(-result));
 	} else {
 		print_damage(raw, &report->raw);
 		if (!report->identical)
@@ -200,16 +208,17 @@ const struct command command_verify = {
 	.summary = "prove that a reduced trace says what the raw one does",
 	.operands = "RAW REDUCED",
 	.details =
-		"Reads both files, lays them out by itself, in the bins that the reduced trace names, and compares: the "
-		"busy time of each track and bin (to 1 ns); the first start and last end of each track and every step "
-		"mark; the longest span of each row and bin, args byte for byte; counters' least, largest and last value "
-		"and the number and first of instants of each bin; metadata, top-level members and flows; and that no "
-		"name is altered and the merged spans' counts and durations add up. Nothing of the code that reduces is "
-		"used. Files that are identical are the same without further proof.\n"
-		"Exit status: 0 the same, 3 differences found (the first ones are printed with track and time), 1 a file "
-		"cannot be read or does not say that it is reduced, 2 misuse. Times are microseconds as the raw trace "
-		"counts them. What is damaged in a file is told on standard error and is in neither side.\n"
-		"Needs about 150 bytes of memory an event of both files.",
+		"Reads both files, lays them out by itself, in the bins that the reduced trace names, and compares: "
+		"the busy time of each track and bin (to 1 ns); the first start and last end of each track and every "
+		"step mark; the longest span of each row and bin, args byte for byte; counters' least, largest and "
+		"last value and the number and first of instants of each bin; metadata, top-level members and "
+		"flows; and that no name is altered and the merged spans' counts and durations add up. Nothing of "
+		"the code that reduces is used. Files that are identical are the same without further proof.\n"
+		"Exit status: 0 the same, 3 differences found (the first ones are printed with track and time), 1 a "
+		"file cannot be read or does not say that it is reduced, 2 misuse. Times are microseconds as the "
+		"raw trace counts them. What is damaged in a file is told on standard error and is in neither "
+		"side.\n"
+		"Needs about 150 bytes of memory an event of both files. docs/verify.md has the definitions.",
 	.examples = "driverec verify trace.json.gz trace.reduced.json.gz\n"
 		    "driverec verify --json raw.xplane.pb reduced.xplane.pb | jq .promises.M1",
 	.options = verify_rows,

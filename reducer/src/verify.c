@@ -59,7 +59,8 @@ static int are_same(const char *raw_path, const char *reduced_path)
 {
 	struct stat a, b;
 	/* What cannot be looked at is left to the readers, which say why. A pipe must not be opened twice. */
-	if (stat(raw_path, &a) < 0 || stat(reduced_path, &b) < 0 || !S_ISREG(a.st_mode) || !S_ISREG(b.st_mode))
+	if (stat(raw_path, &a) < 0 || stat(reduced_path, &b) < 0 || !S_ISREG(a.st_mode) ||
+	    !S_ISREG(b.st_mode))
 		return 0;
 	FILE *raw = fopen(raw_path, "rbe"), *reduced = fopen(reduced_path, "rbe");
 	int result = raw && reduced ? same_bytes(raw, reduced) : 0;
@@ -71,18 +72,21 @@ static int are_same(const char *raw_path, const char *reduced_path)
 }
 
 /* "the reduced trace: …" */
-static int blame(struct reducer_problem *ret_problem, const char *which, const struct reducer_problem *why, int result)
+static int blame(struct reducer_problem *ret_problem, const char *which, const struct reducer_problem *why,
+		 int result)
 {
 	struct reducer_problem problem = {.offset = why->offset};
-	snprintf(problem.what, sizeof(problem.what), "%s: %.160s", which, why->what[0] ? why->what : strerror(-result));
+	snprintf(problem.what, sizeof(problem.what), "%s: %.160s", which,
+		 why->what[0] ? why->what : strerror(-result));
 	*ret_problem = problem;
 	return result;
 }
 
-static int load(struct verify *verify, struct verify_trace *trace, const char *path, enum reducer_format format,
-		struct reducer_problem *ret_problem)
+static int load(struct verify *verify, struct verify_trace *trace, const char *path,
+		enum reducer_format format, struct reducer_problem *ret_problem)
 {
-	struct reducer_read_report *read = trace->is_reduced ? &verify->report->reduced : &verify->report->raw;
+	struct reducer_read_report *read =
+		trace->is_reduced ? &verify->report->reduced : &verify->report->raw;
 	int result = verify_load(verify, trace, path, format, read);
 	if (result < 0) {
 		struct reducer_problem why = {0};
@@ -90,7 +94,8 @@ static int load(struct verify *verify, struct verify_trace *trace, const char *p
 			why = read->problem[read->n_problems - 1];
 		return blame(ret_problem, path, &why, result);
 	}
-	*(trace->is_reduced ? &verify->report->reduced_events : &verify->report->raw_events) = trace->n_events;
+	*(trace->is_reduced ? &verify->report->reduced_events : &verify->report->raw_events) =
+		trace->n_events;
 	return 0;
 }
 
@@ -120,8 +125,9 @@ static int check_mark(const struct verify *verify, const char *path, struct redu
 	if (verify->mark.is_there && verify->mark.is_readable)
 		return 0;
 	snprintf(why.what, sizeof(why.what), "%s",
-		 verify->mark.is_there ? "what it says of its bins cannot be read" :
-					 "it does not say that it is reduced (no event driverec.reduced), and is not the same file");
+		 verify->mark.is_there ? "what it says of its bins cannot be read"
+				       : "it does not say that it is reduced (no event driverec.reduced), "
+					 "and is not the same file");
 	return blame(ret_problem, path, &why, -EBADMSG);
 }
 
@@ -145,11 +151,11 @@ static int compare(struct verify *verify)
 		int (*check)(struct verify *verify);
 		bool in_one_format; /* the traces cannot differ in format for it */
 	} step[] = {
-		{verify_pair, false},	      {verify_cross_tracks, false}, {verify_cut, false},
-		{verify_align, false},	      {verify_count_events, false}, {verify_sort_both, false},
-		{verify_busy, false},	      {verify_ends, false},	    {verify_longest, false},
-		{verify_instants, false},     {verify_counters, false},	    {verify_flows, true},
-		{verify_descriptions, true},  {verify_merged_spans, false}, {verify_unaltered, false},
+		{verify_pair, false},        {verify_cross_tracks, false}, {verify_cut, false},
+		{verify_align, false},       {verify_count_events, false}, {verify_sort_both, false},
+		{verify_busy, false},        {verify_ends, false},         {verify_longest, false},
+		{verify_instants, false},    {verify_counters, false},     {verify_flows, true},
+		{verify_descriptions, true}, {verify_merged_spans, false}, {verify_unaltered, false},
 		{verify_async, true},
 	};
 	int result = 0;

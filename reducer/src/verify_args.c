@@ -38,7 +38,8 @@ bool verify_args_member(struct reducer_text args, const char *key, struct reduce
 	return found;
 }
 
-int verify_args_text(struct verify_house *house, struct reducer_text args, const char *key, uint32_t *ret_number)
+int verify_args_text(struct verify_house *house, struct reducer_text args, const char *key,
+		     uint32_t *ret_number)
 {
 	struct reducer_text value;
 	if (!verify_args_member(args, key, &value) || value.bytes < 2 || value.data[0] != '"')
@@ -47,7 +48,8 @@ int verify_args_text(struct verify_house *house, struct reducer_text args, const
 	json_unescape(&said, unquoted(value));
 	int result = said.failed;
 	if (result == 0)
-		result = verify_texts_add(&house->texts, (struct reducer_text){said.data, said.bytes}, ret_number);
+		result = verify_texts_add(&house->texts, (struct reducer_text){said.data, said.bytes},
+					  ret_number);
 	buffer_free(&said);
 	return result;
 }
@@ -62,7 +64,8 @@ bool verify_is_step(const struct reducer_event *event)
 		return false;
 	if (begins(event->name, "ProfilerStep#") || begins(event->name, "Optimizer.step#"))
 		return true;
-	return event->args.bytes && memmem(event->args.data, event->args.bytes, step_num, sizeof(step_num) - 1) &&
+	return event->args.bytes &&
+	       memmem(event->args.data, event->args.bytes, step_num, sizeof(step_num) - 1) &&
 	       verify_args_member(event->args, step_num, &value);
 }
 
@@ -131,7 +134,8 @@ void verify_args_mark(struct reducer_text args, struct verify_mark *ret_mark)
 		value = unquoted(value);
 		mark.has_tracks = true;
 		snprintf(mark.tracks, sizeof(mark.tracks), "%.*s",
-			 (int)(value.bytes < sizeof(mark.tracks) ? value.bytes : sizeof(mark.tracks)), value.data);
+			 (int)(value.bytes < sizeof(mark.tracks) ? value.bytes : sizeof(mark.tracks)),
+			 value.data);
 	}
 	*ret_mark = mark;
 }

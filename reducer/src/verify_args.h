@@ -9,7 +9,8 @@
 bool verify_args_member(struct reducer_text args, const char *key, struct reducer_text *ret_value);
 
 /* The number of the text that such a member says. 0, -ENOENT or -ENOMEM. */
-int verify_args_text(struct verify_house *house, struct reducer_text args, const char *key, uint32_t *ret_number);
+int verify_args_text(struct verify_house *house, struct reducer_text args, const char *key,
+		     uint32_t *ret_number);
 
 /* Whether the event says where the job is. Named so in all frameworks that we know. */
 bool verify_is_step(const struct reducer_event *event);

@@ -2,8 +2,8 @@
 /*
  * M1: per track and bin the union length of spans.
  *
- * The union is made of the sorted spans, then cut at the bins. A long span fills many bins alike, and the reduced
- * trace says how small bins are: so runs of bins that are equally busy are kept and compared as one.
+ * The union is made of the sorted spans, then cut at the bins. A long span fills many bins alike, and the
+ * reduced trace says how small bins are: so runs of bins that are equally busy are kept and compared as one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -66,15 +66,17 @@ static int make_runs(const struct verify_mark *mark, const struct verify_trace *
 	return result;
 }
 
-static void compare_run(struct verify *verify, uint32_t track, verify_ps bin, verify_ps raw, verify_ps reduced)
+static void compare_run(struct verify *verify, uint32_t track, verify_ps bin, verify_ps raw,
+			verify_ps reduced)
 {
 	verify_ps apart = raw > reduced ? raw - reduced : reduced - raw;
 	verify_checked(verify, REDUCER_M1);
 	if (apart <= TOLERANCE_PS)
 		return;
 	verify_ps from = verify->mark.origin + bin * verify->mark.bin;
-	verify_fail(verify, REDUCER_M1, track, &from, "busy %s in the raw trace, %s in the reduced one, in this bin of %s",
-		    verify_us(raw).text, verify_us(reduced).text, verify_us(verify->mark.bin).text);
+	verify_fail(verify, REDUCER_M1, track, &from,
+		    "busy %s in the raw trace, %s in the reduced one, in this bin of %s", verify_us(raw).text,
+		    verify_us(reduced).text, verify_us(verify->mark.bin).text);
 }
 
 /* What is left of the run, or the next one. */
@@ -86,7 +88,8 @@ static const struct run *run_at(const struct runs *runs, size_t *at, verify_ps b
 }
 
 /* Goes through the bins of both, from one change to the next. */
-static void compare_runs(struct verify *verify, uint32_t track, const struct runs *raw, const struct runs *reduced)
+static void compare_runs(struct verify *verify, uint32_t track, const struct runs *raw,
+			 const struct runs *reduced)
 {
 	size_t i = 0, j = 0;
 	verify_ps bin = 0;

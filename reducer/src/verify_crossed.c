@@ -2,11 +2,11 @@
 /*
  * Two traces of different formats.
  *
- * Times of the reduced one are put on the raw one's zero. Where one of them does not say what its zero is in Unix
- * time (a format may have to count from the first event on), their first spans are put at the same time. A track
- * that the raw trace does not have by number is taken for the first raw one whose process and thread are called the
- * same (a format may need two lines for what overlaps); what is on a track that is unknown by name, too, is not
- * compared (a format may draw as a track what is none).
+ * Times of the reduced one are put on the raw one's zero. Where one of them does not say what its zero is in
+ * Unix time (a format may have to count from the first event on), their first spans are put at the same time.
+ * A track that the raw trace does not have by number is taken for the first raw one whose process and thread
+ * are called the same (a format may need two lines for what overlaps); what is on a track that is unknown by
+ * name, too, is not compared (a format may draw as a track what is none).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -94,7 +94,8 @@ static int find_tracks(struct verify *verify, const uint32_t *process, uint32_t 
 	for (int own = 1; own >= 0; own--)
 		for (uint32_t i = 0; result == 0 && i < house->tracks.count; i++) {
 			const struct verify_track *track = &house->track[i];
-			uint32_t group = process[track->group] == VERIFY_NONE ? track->group : process[track->group];
+			uint32_t group =
+				process[track->group] == VERIFY_NONE ? track->group : process[track->group];
 			uint32_t name = track->thread == VERIFY_NONE ? track->name : track->thread;
 			uint32_t before = labels.count;
 			if ((take[i] == i) != own)

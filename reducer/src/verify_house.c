@@ -57,7 +57,8 @@ int verify_house_track(struct verify_house *house, struct reducer_text group, st
 	if (result < 0)
 		return result;
 	if (number == before)
-		house->track[number] = (struct verify_track){group_number, name, VERIFY_NONE, VERIFY_NONE, false, false};
+		house->track[number] =
+			(struct verify_track){group_number, name, VERIFY_NONE, VERIFY_NONE, false, false};
 	*ret_track = number;
 	return 0;
 }
@@ -66,7 +67,8 @@ int verify_house_counter(struct verify_house *house, uint32_t group, uint32_t na
 			 uint32_t *ret_counter)
 {
 	uint32_t number, before = house->counters.count;
-	struct verify_counter *grown = verify_grow(house->counter, before, &house->counters_room, sizeof(*grown));
+	struct verify_counter *grown =
+		verify_grow(house->counter, before, &house->counters_room, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	house->counter = grown;

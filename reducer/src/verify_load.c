@@ -51,8 +51,8 @@ static bool extra_member(const struct reducer_event *event, const char *key, str
 /* Marks and losses of a ring: writers make spans and instants of them, and give them names. */
 static bool is_note(const struct reducer_event *event)
 {
-	return event->kind == DREC_MARK || event->kind == DREC_LOSS || text_is(event->category, "driverec.mark") ||
-	       text_is(event->category, "driverec.loss");
+	return event->kind == DREC_MARK || event->kind == DREC_LOSS ||
+	       text_is(event->category, "driverec.mark") || text_is(event->category, "driverec.loss");
 }
 
 static enum verify_class class_of(const struct verify *verify, const struct reducer_event *event,
@@ -69,7 +69,9 @@ static enum verify_class class_of(const struct verify *verify, const struct redu
 		return VERIFY_NOTE;
 	switch (event->kind) {
 	case DREC_SPAN:
-		return event->has_duration && known->duration >= 0 ? VERIFY_SPAN : VERIFY_KEPT;
+		/* Not every format can say that it has no length, or a negative one: there it is 0. */
+		return verify->crossed || (event->has_duration && known->duration >= 0) ? VERIFY_SPAN
+											: VERIFY_KEPT;
 	case DREC_BEGIN:
 		return VERIFY_BEGIN;
 	case DREC_END:
@@ -85,7 +87,8 @@ static enum verify_class class_of(const struct verify *verify, const struct redu
 		return VERIFY_ASYNC_POINT;
 	default:
 		/* The old name of an instant. */
-		return extra_member(event, "ph", &phase) && text_is(phase, "\"I\"") ? VERIFY_INSTANT : VERIFY_KEPT;
+		return extra_member(event, "ph", &phase) && text_is(phase, "\"I\"") ? VERIFY_INSTANT
+										    : VERIFY_KEPT;
 	}
 }
 
@@ -102,16 +105,48 @@ static int read_id(struct loader *loader, const struct reducer_event *event, uin
 	return verify_texts_add(&loader->verify->house.texts, id, ret_id);
 }
 
-static int add_value(struct loader *loader, struct verify_counter key, uint32_t id, double value, verify_ps start)
+/*
+ * Some formats have one number a counter, and call it by both names: so where formats differ a series is
+ * "NAME KEY", or the name alone where that ends so already.
+ */
+static int name_series(struct verify_house *house, struct verify_counter *key)
+{
+	struct reducer_text name = verify_texts_at(&house->texts, key->name);
+	struct reducer_text word = verify_texts_at(&house->texts, key->key);
+	struct buffer both = {0};
+	if (word.bytes >= 2 && word.data[0] == '"')
+		word = (struct reducer_text){word.data + 1, word.bytes - 2};
+	bool ends_so = name.bytes > word.bytes && name.data[name.bytes - word.bytes - 1] == ' ' &&
+		       memcmp(name.data + name.bytes - word.bytes, word.data, word.bytes) == 0;
+	buffer_add_text(&both, name);
+	if (!ends_so) {
+		buffer_add_byte(&both, ' ');
+		buffer_add_text(&both, word);
+	}
+	int result = both.failed;
+	if (result == 0)
+		result = verify_texts_add(&house->texts, (struct reducer_text){both.data, both.bytes},
+					  &key->name);
+	buffer_free(&both);
+	key->key = house->no_name;
+	return result;
+}
+
+static int add_value(struct loader *loader, struct verify_counter key, uint32_t id, double value,
+		     verify_ps start)
 {
 	struct verify_trace *trace = loader->trace;
+	struct verify_house *house = &loader->verify->house;
 	uint32_t counter;
 	struct verify_value *grown =
 		verify_grow(trace->value, trace->n_values, &trace->values_room, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	trace->value = grown;
-	int result = verify_house_counter(&loader->verify->house, key.group, key.name, id, key.key, &counter);
+	int result = loader->verify->crossed ? name_series(house, &key) : 0;
+	if (result == 0)
+		result = verify_house_counter(house, key.group, key.name,
+					      loader->verify->crossed ? VERIFY_NONE : id, key.key, &counter);
 	if (result == 0)
 		trace->value[trace->n_values++] =
 			(struct verify_value){start, value, counter, (uint32_t)trace->n_events};
@@ -119,7 +154,8 @@ static int add_value(struct loader *loader, struct verify_counter key, uint32_t 
 }
 
 /* Each number among the args of a counter sample; one in quotes is a number too. */
-static int read_values(struct loader *loader, const struct reducer_event *event, const struct verify_event *known)
+static int read_values(struct loader *loader, const struct reducer_event *event,
+		       const struct verify_event *known)
 {
 	struct verify_house *house = &loader->verify->house;
 	struct verify_counter key = {house->track[known->track].group, known->name, 0};
@@ -165,7 +201,8 @@ static int read_merged(struct loader *loader, const struct reducer_event *event,
 }
 
 /* What metadata says for us: that the trace is reduced, and what threads are called. */
-static int read_meta(struct loader *loader, const struct reducer_event *event, const struct verify_event *known)
+static int read_meta(struct loader *loader, const struct reducer_event *event,
+		     const struct verify_event *known)
 {
 	struct verify_house *house = &loader->verify->house;
 	if (known->class == VERIFY_MARK) {
@@ -204,7 +241,8 @@ static struct verify_print content_of(struct loader *loader, const struct reduce
 static int read_names(struct loader *loader, const struct reducer_event *event, struct verify_event *known)
 {
 	struct verify_house *house = &loader->verify->house;
-	struct reducer_text group = valid(&loader->args, event->group), track = valid(&loader->other, event->track);
+	struct reducer_text group = valid(&loader->args, event->group),
+			    track = valid(&loader->other, event->track);
 	struct reducer_text name = event->name;
 	if (loader->verify->crossed && is_note(event))
 		name.bytes = 0;
@@ -230,6 +268,8 @@ static int take_event(void *context, const struct reducer_event *event)
 		known.start = verify_time(event->start_ns, event->start_ps);
 	if (event->has_duration)
 		known.duration = verify_time(event->duration_ns, event->duration_ps);
+	if (known.duration < 0 && loader->verify->crossed)
+		known.duration = 0;
 	int result = read_names(loader, event, &known);
 	if (result == 0)
 		result = read_merged(loader, event, &known);
@@ -274,8 +314,8 @@ static int take_member(void *context, const struct reducer_member *member)
 	return 0;
 }
 
-int verify_load(struct verify *verify, struct verify_trace *trace, const char *path, enum reducer_format format,
-		struct reducer_read_report *report)
+int verify_load(struct verify *verify, struct verify_trace *trace, const char *path,
+		enum reducer_format format, struct reducer_read_report *report)
 {
 	struct loader loader = {.verify = verify, .trace = trace};
 	struct reducer_sink sink = {&loader, take_event, take_member};

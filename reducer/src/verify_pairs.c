@@ -2,9 +2,9 @@
 /*
  * Finds what belongs together, takes out what is not compared, and puts spans in order.
  *
- * B and E: of one track, in the order of time (at equal times that of the file), an E closes the innermost open B;
- * the B then stands for the span. Async b and e: the same among those of one group, category, name and id. What finds
- * no mate is kept as it is.
+ * B and E: of one track, in the order of time (at equal times that of the file), an E closes the innermost
+ * open B; the B then stands for the span. Async b and e: the same among those of one group, category, name
+ * and id. What finds no mate is kept as it is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +42,8 @@ static int add_half(struct halves *halves, verify_ps start, uint32_t key, uint32
 	return 0;
 }
 
-static int gather_halves(struct verify *verify, const struct verify_trace *trace, bool async, struct halves *halves)
+static int gather_halves(struct verify *verify, const struct verify_trace *trace, bool async,
+			 struct halves *halves)
 {
 	struct verify_texts keys = {0};
 	int result = 0;
@@ -53,7 +54,8 @@ static int gather_halves(struct verify *verify, const struct verify_trace *trace
 		    (!async && event->class != VERIFY_BEGIN && event->class != VERIFY_END))
 			continue;
 		if (async)
-			result = verify_texts_add(&keys, VERIFY_KEY(group, event->category, event->name, event->id), &key);
+			result = verify_texts_add(
+				&keys, VERIFY_KEY(group, event->category, event->name, event->id), &key);
 		if (result == 0)
 			result = add_half(halves, event->start, key, i);
 	}
@@ -67,7 +69,8 @@ static void join_span(struct verify_event *begin, struct verify_event *end)
 {
 	begin->duration = end->start - begin->start;
 	begin->class = VERIFY_SPAN;
-	/* A span is the same whether one event or two say it, but for what the second one says beyond its time. */
+	/* A span is the same whether one event or two say it, but for what the second one says beyond its
+	 * time. */
 	begin->kind = DREC_SPAN;
 	if (end->has_more)
 		begin->same = verify_print_join(begin->same, end->same);
@@ -140,7 +143,8 @@ static bool lasts(const struct verify_event *event, verify_ps *ret_from, verify_
 static bool is_outside(const struct verify_mark *mark, const struct verify_event *event)
 {
 	verify_ps from, to;
-	if (!mark->has_window || event->class == VERIFY_META || event->class == VERIFY_MARK || !lasts(event, &from, &to))
+	if (!mark->has_window || event->class == VERIFY_META || event->class == VERIFY_MARK ||
+	    !lasts(event, &from, &to))
 		return false;
 	return from > mark->window_to || to < mark->window_from;
 }
@@ -149,12 +153,14 @@ int verify_cut(struct verify *verify)
 {
 	struct verify_track *track = verify->house.track;
 	for (size_t i = 0; i < verify->reduced.n_events; i++)
-		if (verify->reduced.event[i].class != VERIFY_META && verify->reduced.event[i].class != VERIFY_MARK)
+		if (verify->reduced.event[i].class != VERIFY_META &&
+		    verify->reduced.event[i].class != VERIFY_MARK)
 			track[verify->reduced.event[i].track].is_reduced = true;
 	for (size_t i = 0; i < verify->raw.n_events; i++) {
 		struct verify_event *event = &verify->raw.event[i];
 		if (is_outside(&verify->mark, event) ||
-		    (verify->mark.has_tracks && event->class != VERIFY_META && !track[event->track].is_reduced))
+		    (verify->mark.has_tracks && event->class != VERIFY_META &&
+		     !track[event->track].is_reduced))
 			event->class = VERIFY_GONE;
 		if (event->class != VERIFY_GONE && event->class != VERIFY_META && event->class != VERIFY_MARK)
 			track[event->track].is_raw = true;
@@ -188,8 +194,8 @@ static int sort_spans(struct verify *verify, struct verify_trace *trace)
 		const struct verify_event *event = &trace->event[i];
 		if (event->class != VERIFY_SPAN)
 			continue;
-		trace->span[trace->n_spans++] = (struct verify_span){event->start, event->start + event->duration,
-								     event->track, i};
+		trace->span[trace->n_spans++] =
+			(struct verify_span){event->start, event->start + event->duration, event->track, i};
 		trace->track_spans[event->track + 1]++;
 	}
 	for (uint32_t t = 0; t < tracks; t++)

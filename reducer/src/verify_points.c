@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* M4: what the points of a bin come to. Instants: how many and the first; counters: min, max and last. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "verify_say.h"
@@ -56,7 +57,8 @@ static bool next_instants(const struct verify_mark *mark, const struct verify_tr
 	if (*at == points->n)
 		return false;
 	const struct point *first = &points->point[*at];
-	*ret = (struct instants){first->track, verify_bin(mark, first->start), 0, &trace->event[first->event]};
+	*ret = (struct instants){first->track, verify_bin(mark, first->start), 0,
+				 &trace->event[first->event]};
 	for (; *at < points->n; ++*at) {
 		const struct point *point = &points->point[*at];
 		const struct verify_event *event = &trace->event[point->event];
@@ -74,7 +76,8 @@ static void check_instants(struct verify *verify, const struct instants *raw, co
 	verify_ps count = raw ? raw->count : 0, left = reduced ? reduced->count : 0;
 	if (count != left)
 		verify_fail(verify, REDUCER_M4, any->track, &any->first->start,
-			    "from here %llu instants in one bin in the raw trace; the reduced one has or stands for %llu",
+			    "from here %llu instants in one bin in the raw trace; the reduced one has or "
+			    "stands for %llu",
 			    (unsigned long long)count, (unsigned long long)left);
 	if (!raw)
 		return;
@@ -159,8 +162,12 @@ static bool next_samples(const struct verify_mark *mark, const struct verify_tra
 	if (*at == trace->n_values)
 		return false;
 	const struct verify_value *value = &trace->value[*at];
-	*ret = (struct samples){&trace->event[value->event], value->counter, verify_bin(mark, value->start),
-				value->value, value->value, value->value};
+	*ret = (struct samples){&trace->event[value->event],
+				value->counter,
+				verify_bin(mark, value->start),
+				value->value,
+				value->value,
+				value->value};
 	for (; *at < trace->n_values; ++*at) {
 		value = &trace->value[*at];
 		if (value->counter != ret->counter || verify_bin(mark, value->start) != ret->bin)
@@ -174,15 +181,29 @@ static bool next_samples(const struct verify_mark *mark, const struct verify_tra
 	return true;
 }
 
-static void compare_value(struct verify *verify, const struct samples *at, const char *what, double raw, double reduced)
+/* "mem" "used", the key in the quotes that it was written with. */
+struct counter_label {
+	char text[2 * sizeof(struct verify_short) + 8];
+};
+
+static struct counter_label label_of(const struct verify_house *house, uint32_t number)
 {
-	const struct verify_counter *counter = &verify->house.counter[at->counter];
+	const struct verify_counter *counter = &house->counter[number];
+	struct counter_label label;
+	snprintf(label.text, sizeof(label.text), "\"%s\"%s%s", verify_short(house, counter->name).text,
+		 counter->key == house->no_name ? "" : " ", verify_short(house, counter->key).text);
+	return label;
+}
+
+static void compare_value(struct verify *verify, const struct samples *at, const char *what, double raw,
+			  double reduced)
+{
 	verify_checked(verify, REDUCER_M4);
 	if (raw < reduced || raw > reduced)
 		verify_fail(verify, REDUCER_M4, at->first->track, &at->first->start,
-			    "from here the %s of counter \"%s\" %s in one bin is %.17g in the raw trace, %.17g in the reduced one",
-			    what, verify_short(&verify->house, counter->name).text,
-			    verify_short(&verify->house, counter->key).text, raw, reduced);
+			    "from here the %s of counter %s in one bin is %.17g in the raw trace, %.17g in the "
+			    "reduced one",
+			    what, label_of(&verify->house, at->counter).text, raw, reduced);
 }
 
 static void check_samples(struct verify *verify, const struct samples *raw, const struct samples *reduced)
@@ -196,10 +217,8 @@ static void check_samples(struct verify *verify, const struct samples *raw, cons
 	const struct samples *any = raw ? raw : reduced;
 	verify_checked(verify, REDUCER_M4);
 	verify_fail(verify, REDUCER_M4, any->first->track, &any->first->start,
-		    "counter \"%s\" %s has samples in this bin in the %s trace only",
-		    verify_short(&verify->house, verify->house.counter[any->counter].name).text,
-		    verify_short(&verify->house, verify->house.counter[any->counter].key).text,
-		    raw ? "raw" : "reduced");
+		    "counter %s has samples in this bin in the %s trace only",
+		    label_of(&verify->house, any->counter).text, raw ? "raw" : "reduced");
 }
 
 int verify_counters(struct verify *verify)

@@ -61,16 +61,17 @@ static void check_flow(struct verify *verify, const struct flow_ends *raw, size_
 	verify_checked(verify, REDUCER_M4);
 	if (to - from < 2)
 		verify_fail(verify, REDUCER_M4, reduced->track, &reduced->start,
-			    "flow \"%s\" %s is here, but has %s in the raw trace", verify_short(house, reduced->name).text,
-			    verify_short(house, reduced->id).text, to == from ? "no end" : "one end only");
+			    "flow \"%s\" %s is here, but has %s in the raw trace",
+			    verify_short(house, reduced->name).text, verify_short(house, reduced->id).text,
+			    to == from ? "no end" : "one end only");
 	for (size_t i = from; i < to; i++) {
 		const struct verify_event *event = raw->end[i].event;
 		const struct verify_count *count = verify_counts_find(&verify->counts, event->same);
 		if (count->reduced >= count->raw)
 			continue;
 		verify_fail(verify, REDUCER_M4, event->track, &event->start,
-			    "flow \"%s\" %s has lost or altered this end", verify_short(house, event->name).text,
-			    verify_short(house, event->id).text);
+			    "flow \"%s\" %s has lost or altered this end",
+			    verify_short(house, event->name).text, verify_short(house, event->id).text);
 		return;
 	}
 }
@@ -130,14 +131,16 @@ static void check_members(struct verify *verify)
 	if (raw->n_members && verify->report->reduced.array_root) {
 		verify_checked(verify, REDUCER_M4);
 		verify_fail(verify, REDUCER_M4, VERIFY_NONE, NULL,
-			    "the raw trace is an object with %zu members, the reduced one an array", raw->n_members);
+			    "the raw trace is an object with %zu members, the reduced one an array",
+			    raw->n_members);
 		return;
 	}
 	for (size_t i = 0; i < raw->n_members; i++) {
 		const struct verify_count *count = verify_counts_find(&verify->counts, raw->member[i].same);
 		verify_checked(verify, REDUCER_M4);
 		if (count->reduced == 0)
-			verify_fail(verify, REDUCER_M4, VERIFY_NONE, NULL, "the member \"%s\" is missing or altered",
+			verify_fail(verify, REDUCER_M4, VERIFY_NONE, NULL,
+				    "the member \"%s\" is missing or altered",
 				    verify_short(&verify->house, raw->member[i].key).text);
 	}
 }
@@ -149,8 +152,8 @@ int verify_descriptions(struct verify *verify)
 			check_event(verify, &verify->raw.event[i]);
 	if (verify->reduced.marks > 1) {
 		verify_checked(verify, REDUCER_M4);
-		verify_fail(verify, REDUCER_M4, VERIFY_NONE, NULL, "the trace says %u times that it is reduced",
-			    verify->reduced.marks);
+		verify_fail(verify, REDUCER_M4, VERIFY_NONE, NULL,
+			    "the trace says %u times that it is reduced", verify->reduced.marks);
 	}
 	check_members(verify);
 	return 0;
@@ -172,11 +175,13 @@ static void check_unaltered(struct verify *verify, const struct verify_event *ev
 	bool is_named = is_raw_name(&verify->house, event->name);
 	verify_checked(verify, is_named ? promise : REDUCER_M5);
 	if (!is_named)
-		verify_fail(verify, REDUCER_M5, event->track, time, "\"%s\" is no name of the raw trace", name.text);
+		verify_fail(verify, REDUCER_M5, event->track, time, "\"%s\" is no name of the raw trace",
+			    name.text);
 	else if (event->class == VERIFY_META ? count->raw > 0 : count->seen_raw < count->raw)
 		count->seen_raw++;
 	else
-		verify_fail(verify, promise, event->track, time, "\"%s\" does not stand so in the raw trace", name.text);
+		verify_fail(verify, promise, event->track, time, "\"%s\" does not stand so in the raw trace",
+			    name.text);
 }
 
 /* Merged spans were looked at a track at a time. */
@@ -185,7 +190,8 @@ static void check_merged(struct verify *verify, const struct verify_event *event
 	const struct verify_merged *merged = &verify->reduced.merged[event->merged - 1];
 	verify_checked(verify, REDUCER_M5);
 	if (!merged->is_whole)
-		verify_fail(verify, REDUCER_M5, event->track, &event->start, "a merged event does not say how many it stands for");
+		verify_fail(verify, REDUCER_M5, event->track, &event->start,
+			    "a merged event does not say how many it stands for");
 	else if (event->name != verify->house.merged_name && !is_raw_name(&verify->house, event->name))
 		verify_fail(verify, REDUCER_M5, event->track, &event->start,
 			    "a merged event is called \"%s\", which is no name of the raw trace",
@@ -209,22 +215,25 @@ static void count_async(const struct verify *verify, const struct verify_trace *
 		if (event->kind == DREC_ASYNC_BEGIN) {
 			group->begins += event->merged ? many : 1;
 			group->ends += many;
-		} else if (event->kind == DREC_ASYNC_END && event->category != verify->house.merged_category) {
+		} else if (event->kind == DREC_ASYNC_END &&
+			   event->category != verify->house.merged_category) {
 			group->ends++;
 		}
 	}
 }
 
-static void compare_async(struct verify *verify, uint32_t group, const char *what, verify_ps raw, verify_ps reduced)
+static void compare_async(struct verify *verify, uint32_t group, const char *what, verify_ps raw,
+			  verify_ps reduced)
 {
 	if (raw == 0 && reduced == 0)
 		return;
 	verify_checked(verify, REDUCER_M5);
 	if (raw != reduced)
-		verify_fail(verify, REDUCER_M5, VERIFY_NONE, NULL,
-			    "group %s has %llu async %s in the raw trace; the reduced one has or stands for %llu",
-			    verify_short(&verify->house, group).text, (unsigned long long)raw, what,
-			    (unsigned long long)reduced);
+		verify_fail(
+			verify, REDUCER_M5, VERIFY_NONE, NULL,
+			"group %s has %llu async %s in the raw trace; the reduced one has or stands for %llu",
+			verify_short(&verify->house, group).text, (unsigned long long)raw, what,
+			(unsigned long long)reduced);
 }
 
 int verify_async(struct verify *verify)
@@ -248,7 +257,8 @@ int verify_async(struct verify *verify)
 /* Whether it must stand in the raw trace as it does here. */
 static bool is_comparable(const struct verify *verify, const struct verify_event *event)
 {
-	bool merged_end = event->class == VERIFY_ASYNC_END && event->category == verify->house.merged_category;
+	bool merged_end =
+		event->class == VERIFY_ASYNC_END && event->category == verify->house.merged_category;
 	if (verify->crossed)
 		return event->class == VERIFY_SPAN || event->class == VERIFY_INSTANT;
 	/* An XPlane goes on describing events that are gone; its reader tells of what no event uses. */

@@ -22,7 +22,8 @@ struct verify_us verify_us(verify_ps ps)
 			digits[--at] = '.';
 		digits[--at] = (char)('0' + (int)(size % 10));
 	}
-	snprintf(us.text, sizeof(us.text), "%s%.*s us", ps < 0 ? "-" : "", (int)sizeof(digits) - at, digits + at);
+	snprintf(us.text, sizeof(us.text), "%s%.*s us", ps < 0 ? "-" : "", (int)sizeof(digits) - at,
+		 digits + at);
 	return us;
 }
 

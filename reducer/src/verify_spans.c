@@ -32,7 +32,8 @@ static size_t spans_at(const struct verify_trace *trace, const struct verify_eve
 		else
 			high = middle;
 	}
-	for (high = low; high < end && trace->span[high].start == event->start && trace->span[high].end == to;)
+	for (high = low;
+	     high < end && trace->span[high].start == event->start && trace->span[high].end == to;)
 		high++;
 	*ret_end = high;
 	return low;
@@ -56,12 +57,13 @@ static const char *fate(const struct verify *verify, const struct verify_event *
 	return like->category != event->category ? "has another category" : "has other args or members";
 }
 
-static void compare_ends(struct verify *verify, uint32_t track, verify_ps raw, verify_ps reduced, const char *what)
+static void compare_ends(struct verify *verify, uint32_t track, verify_ps raw, verify_ps reduced,
+			 const char *what)
 {
 	verify_checked(verify, REDUCER_M2);
 	if (raw != reduced)
-		verify_fail(verify, REDUCER_M2, track, &raw, "%s %s in the raw trace, %s in the reduced one", what,
-			    verify_us(raw).text, verify_us(reduced).text);
+		verify_fail(verify, REDUCER_M2, track, &raw, "%s %s in the raw trace, %s in the reduced one",
+			    what, verify_us(raw).text, verify_us(reduced).text);
 }
 
 static verify_ps last_end(const struct verify_trace *trace, uint32_t track)
@@ -85,10 +87,11 @@ static void check_track(struct verify *verify, uint32_t track)
 		compare_ends(verify, track, last_end(&verify->raw, track), last_end(&verify->reduced, track),
 			     "last end");
 	} else if (has_raw || has_reduced) {
-		const struct verify_span *first = has_raw ? &verify->raw.span[raw] : &verify->reduced.span[reduced];
+		const struct verify_span *first =
+			has_raw ? &verify->raw.span[raw] : &verify->reduced.span[reduced];
 		verify_checked(verify, REDUCER_M2);
-		verify_fail(verify, REDUCER_M2, track, &first->start, "the track has spans in the %s trace only",
-			    has_raw ? "raw" : "reduced");
+		verify_fail(verify, REDUCER_M2, track, &first->start,
+			    "the track has spans in the %s trace only", has_raw ? "raw" : "reduced");
 	}
 }
 
@@ -139,7 +142,8 @@ static void close_row(struct verify *verify, struct row *row, unsigned number)
 		    fate(verify, row->first));
 }
 
-static void add_to_row(struct verify *verify, struct row *row, unsigned number, const struct verify_event *event)
+static void add_to_row(struct verify *verify, struct row *row, unsigned number,
+		       const struct verify_event *event)
 {
 	verify_ps bin = verify_bin(&verify->mark, event->start);
 	if (!row->first || row->bin != bin) {
@@ -217,15 +221,16 @@ static int names_of_track(const struct verify_trace *raw, uint32_t track, struct
 	for (size_t i = raw->track_spans[track]; result == 0 && i < raw->track_spans[track + 1]; i++) {
 		const struct verify_event *event = event_of(raw, &raw->span[i]);
 		result = verify_texts_add(names, VERIFY_KEY(event->name), &number);
-		if (result == 0 && event->merged && raw->merged[event->merged - 1].longest_name != VERIFY_NONE)
-			result = verify_texts_add(names, VERIFY_KEY(raw->merged[event->merged - 1].longest_name),
-						  &number);
+		if (result == 0 && event->merged &&
+		    raw->merged[event->merged - 1].longest_name != VERIFY_NONE)
+			result = verify_texts_add(
+				names, VERIFY_KEY(raw->merged[event->merged - 1].longest_name), &number);
 	}
 	return result;
 }
 
-static void check_merged(struct verify *verify, const struct verify_event *event, const struct verify_texts *names,
-			 verify_ps longest)
+static void check_merged(struct verify *verify, const struct verify_event *event,
+			 const struct verify_texts *names, verify_ps longest)
 {
 	const struct verify_house *house = &verify->house;
 	const struct verify_merged *merged = &verify->reduced.merged[event->merged - 1];
@@ -234,19 +239,23 @@ static void check_merged(struct verify *verify, const struct verify_event *event
 	if (!merged->is_whole)
 		verify_fail(verify, REDUCER_M5, event->track, &event->start,
 			    "a merged span does not say its events, sum_ps and longest_ps");
-	else if (event->name != house->merged_name && !verify_texts_find(names, VERIFY_KEY(event->name), &number))
+	else if (event->name != house->merged_name &&
+		 !verify_texts_find(names, VERIFY_KEY(event->name), &number))
 		verify_fail(verify, REDUCER_M5, event->track, &event->start,
 			    "a merged span is called \"%s\", which no raw span of the track is",
 			    verify_short(house, event->name).text);
 	else if (merged->longest_name != VERIFY_NONE &&
 		 !verify_texts_find(names, VERIFY_KEY(merged->longest_name), &number))
-		verify_fail(verify, REDUCER_M5, event->track, &event->start,
-			    "the longest of a merged span is called \"%s\", which no raw span of the track is",
-			    verify_short(house, merged->longest_name).text);
+		verify_fail(
+			verify, REDUCER_M5, event->track, &event->start,
+			"the longest of a merged span is called \"%s\", which no raw span of the track is",
+			verify_short(house, merged->longest_name).text);
 	else if (merged->longest > longest || merged->longest > merged->sum)
 		verify_fail(verify, REDUCER_M5, event->track, &event->start,
-			    "the longest of a merged span has %s; the longest raw span of the track %s, their sum %s",
-			    verify_us(merged->longest).text, verify_us(longest).text, verify_us(merged->sum).text);
+			    "the longest of a merged span has %s; the longest raw span of the track %s, "
+			    "their sum %s",
+			    verify_us(merged->longest).text, verify_us(longest).text,
+			    verify_us(merged->sum).text);
 }
 
 static int check_sums(struct verify *verify, uint32_t track)
@@ -266,7 +275,8 @@ static int check_sums(struct verify *verify, uint32_t track)
 			    (unsigned long long)raw.events, (unsigned long long)reduced.events);
 	else if (raw.length != reduced.length)
 		verify_fail(verify, REDUCER_M5, track, NULL,
-			    "spans of %s together in the raw trace; those that the reduced one has or stands for %s",
+			    "spans of %s together in the raw trace; those that the reduced one has or stands "
+			    "for %s",
 			    verify_us(raw.length).text, verify_us(reduced.length).text);
 	return result;
 }

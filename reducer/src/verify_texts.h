@@ -42,15 +42,15 @@ struct reducer_text verify_texts_at(const struct verify_texts *texts, uint32_t n
 void verify_texts_free(struct verify_texts *texts);
 
 /* Several numbers as one text: the key of a pair or more. */
-#define VERIFY_KEY(...)                                                        \
-	((struct reducer_text){(const char *)(const uint32_t[]){__VA_ARGS__},  \
+#define VERIFY_KEY(...)                                                                                      \
+	((struct reducer_text){(const char *)(const uint32_t[]){__VA_ARGS__},                                \
 			       sizeof((const uint32_t[]){__VA_ARGS__})})
 
 /* How often each thing stands in either trace. Zeroed at first. */
 struct verify_counts {
 	struct verify_count {
 		struct verify_print print;
-		uint32_t raw, reduced;       /* times it stands there */
+		uint32_t raw, reduced;           /* times it stands there */
 		uint32_t seen_raw, seen_reduced; /* the caller's: how many of them are accounted for */
 	} *slot;
 	size_t slots, used;

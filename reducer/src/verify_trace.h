@@ -3,8 +3,8 @@
  * A whole trace in memory, as verification looks at it.
  *
  * Loading (verify_load.c) turns each event into one verify_event; names and tracks of both traces have common
- * numbers (verify_house). Pairing (verify_pairs.c) then finds the spans of B and E events and the pairs of async
- * ones. What is left decides by `class` what is promised of an event.
+ * numbers (verify_house). Pairing (verify_pairs.c) then finds the spans of B and E events and the pairs of
+ * async ones. What is left decides by `class` what is promised of an event.
  */
 #ifndef REDUCER_VERIFY_TRACE_H
 #define REDUCER_VERIFY_TRACE_H
@@ -32,7 +32,7 @@ enum verify_class {
 	VERIFY_ASYNC_BEGIN, /* of a pair; its duration is the pair's */
 	VERIFY_ASYNC_END,   /* of a pair; so is its */
 	VERIFY_ASYNC_POINT,
-	VERIFY_NOTE,        /* a mark or loss of a ring, whatever its format has made of it */
+	VERIFY_NOTE, /* a mark or loss of a ring, whatever its format has made of it */
 	VERIFY_META,
 	VERIFY_MARK, /* it says that the trace is reduced */
 	VERIFY_KEPT  /* anything else: must be there as it was */
@@ -40,7 +40,7 @@ enum verify_class {
 
 struct verify_event {
 	verify_ps start, duration;
-	/* While loading, of name, category, id, args and further members; then of all that must not change. */
+	/* While loading, of name, category, id, args and more members; then of all that must not change. */
 	struct verify_print same;
 	uint32_t track, name, category, id; /* numbers of the house; id VERIFY_NONE: none */
 	uint32_t merged;                    /* index + 1 of trace->merged; 0: it stands for itself */
@@ -88,7 +88,8 @@ struct verify_trace {
 	size_t n_values, values_room;
 	struct verify_member *member;
 	size_t n_members, members_room;
-	struct verify_span *span; /* made by pairing: sorted by track, start, then the longest and the earliest */
+	/* Made when sorted: by track, start, then the longest and the earliest in the file. */
+	struct verify_span *span;
 	size_t n_spans;
 	size_t *track_spans; /* the spans of track t are [track_spans[t], track_spans[t + 1]) */
 	uint32_t marks;      /* events that say that it is reduced; the last one is in verify->mark */
@@ -116,7 +117,7 @@ struct verify_house {
 	struct verify_counter *counter;
 	size_t counters_room;
 	uint8_t *is_raw_name; /* by number of text: a name of the raw trace; made when that is loaded */
-	uint32_t n_raw_names; /* numbers beyond have no place in is_raw_name: they are no names of the raw trace */
+	uint32_t n_raw_names; /* numbers from here on are no names of the raw trace */
 	uint32_t merged_category, mark_name, merged_name, no_name, unused_name;
 };
 
@@ -142,21 +143,21 @@ struct verify {
 int verify_house_start(struct verify_house *house);
 int verify_house_track(struct verify_house *house, struct reducer_text group, struct reducer_text track,
 		       uint32_t *ret_track);
-int verify_house_counter(struct verify_house *house, uint32_t group, uint32_t name, uint32_t id,
-			 uint32_t key, uint32_t *ret_counter);
+int verify_house_counter(struct verify_house *house, uint32_t group, uint32_t name, uint32_t id, uint32_t key,
+			 uint32_t *ret_counter);
 void verify_house_free(struct verify_house *house);
 
-/* The array, moved or not, with room for one more of `bytes` each; NULL (and the array as it was) where there is no
- * memory or numbers end. */
+/* The array, moved or not, with room for one more of `bytes` each; NULL (and the array as it was) where there
+ * is no memory or numbers end. */
 void *verify_grow(void *array, size_t used, size_t *room, size_t bytes);
 
 /* verify_load.c: reads a file. -EBADMSG with the reason in *ret_problem. */
-int verify_load(struct verify *verify, struct verify_trace *trace, const char *path, enum reducer_format format,
-		struct reducer_read_report *report);
+int verify_load(struct verify *verify, struct verify_trace *trace, const char *path,
+		enum reducer_format format, struct reducer_read_report *report);
 void verify_trace_free(struct verify_trace *trace);
 
-/* verify_crossed.c: makes two traces of different formats comparable, as far as can be. The times are aligned when
- * the raw one is cut. */
+/* verify_crossed.c: makes two traces of different formats comparable, as far as can be. The times are aligned
+ * when the raw one is cut. */
 int verify_cross_tracks(struct verify *verify);
 int verify_align(struct verify *verify);
 

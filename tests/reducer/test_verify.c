@@ -6,10 +6,15 @@
 #include <reducer/verify.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <reducer/trace.h>
+#include <reducer/writer.h>
 
 #include "support.h"
 
@@ -468,6 +473,54 @@ START_TEST(missing_file_is_an_error)
 }
 END_TEST
 
+/* The reduced text with a change, as an XPlane beside the raw text. */
+static void cross(const char *from, const char *to, struct reducer_verify_report *report)
+{
+	const char *folder = test_folder(), *raw = test_path(folder, "raw.json");
+	const char *text = test_path(folder, "text.json"), *reduced = test_path(folder, "reduced.xplane.pb");
+	struct reducer_problem problem = {0};
+	struct reducer_read_report read;
+	struct reducer_writer *writer;
+	char *changed = swapped(reduced_text, from, to);
+	test_write_file(raw, raw_text, sizeof(raw_text) - 1);
+	test_write_file(text, changed, strlen(changed));
+	free(changed);
+	int fd = open(reduced, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	assert_ok(fd);
+	assert_ok(reducer_writer_new(fd, REDUCER_FORMAT_XPLANE, NULL, NULL, &writer));
+	struct reducer_sink sink = reducer_writer_sink(writer);
+	assert_ok(reducer_trace_read(text, REDUCER_FORMAT_CHROME, &sink, &read));
+	assert_ok(reducer_writer_finish(writer));
+	reducer_writer_free(writer);
+	close(fd);
+	int result = reducer_verify(raw, reduced, report, &problem);
+	ck_assert_msg(result == 0, "%d: %s", result, problem.what);
+	ck_assert_int_eq(report->reduced_format, REDUCER_FORMAT_XPLANE);
+}
+
+static const struct change crossed[] = {
+	{"as it is", "\"ts\":40,\"dur\":10", "\"ts\":40,\"dur\":10", 0, "", 0, ""},
+	{"other args", SPAN(8, "mm", 10, 20, "{\"k\": 1}"), SPAN(8, "mm", 10, 20, "{\"k\":2}"), 0, "", 0, ""},
+	{"busy", "\"ts\":40,\"dur\":10", "\"ts\":40,\"dur\":10.002", REDUCER_M1, "1/8 worker", 0,
+	 "busy 30.000 us in the raw trace, 30.002 us"},
+	{"step", "\"ts\":0,\"dur\":300", "\"ts\":0,\"dur\":299", REDUCER_M2, "1/7", 0, "step mark \"ProfilerStep#1\""},
+	{"longest", SPAN(8, "relu", 120, 8, "{}"), "", REDUCER_M3, "1/8 worker", 120000, "\"relu\" of 8.000 us, is missing"},
+	{"counter", "\"used\":9", "\"used\":8", REDUCER_M4, "1", 1000, "largest value of counter \"mem used\""},
+	{"name", "\"relu\"", "\"rely\"", REDUCER_M5, "1/8 worker", 120000, "\"rely\" is no name of the raw trace"},
+};
+
+START_TEST(formats_may_differ)
+{
+	const struct change *change = &crossed[_i];
+	struct reducer_verify_report report;
+	cross(change->from, change->to, &report);
+	bool good = change->promise ? is_told(change, &report) : failures(&report) == 0;
+	if (!good)
+		print_differences(change->what, &report);
+	ck_assert_msg(good, "%s", change->what);
+}
+END_TEST
+
 enum { EVENTS = 60, LINE = 160, HORIZON = 400 };
 
 /* A random trace: one event a line, flows whole. Times are ns below HORIZON. */
@@ -622,7 +675,8 @@ int main(void)
 {
 	Suite *suite = suite_create("verify");
 	TCase *passes = tcase_create("passes"), *changed = tcase_create("changed"), *judged = tcase_create("pairs");
-	TCase *limits = tcase_create("refused"), *random = tcase_create("random");
+	TCase *limits = tcase_create("refused"), *formats = tcase_create("formats");
+	TCase *random = tcase_create("random");
 	tcase_add_test(passes, what_belongs_together_passes);
 	tcase_add_test(passes, what_limits_is_reported);
 	tcase_add_test(passes, identical_files_need_no_mark);
@@ -630,6 +684,7 @@ int main(void)
 	tcase_add_loop_test(judged, pair_is_judged, 0, COUNT(pairs));
 	tcase_add_loop_test(limits, what_cannot_be_compared_is_refused, 0, COUNT(refused));
 	tcase_add_test(limits, missing_file_is_an_error);
+	tcase_add_loop_test(formats, formats_may_differ, 0, COUNT(crossed));
 	tcase_set_timeout(random, 60);
 	tcase_add_test(random, copies_pass_and_what_is_gone_is_missed);
 	tcase_add_test(random, busy_time_is_that_of_brute_force);
@@ -637,6 +692,7 @@ int main(void)
 	suite_add_tcase(suite, changed);
 	suite_add_tcase(suite, judged);
 	suite_add_tcase(suite, limits);
+	suite_add_tcase(suite, formats);
 	suite_add_tcase(suite, random);
 	return test_run(suite);
 }

@@ -10,9 +10,9 @@
  *   M3  the longest span of every row and bin is there exactly, args byte for byte
  *   M4  counters' min, max and last a bin; instants' number and first; every metadata event; every top-level
  *       member; flows: those that are there are whole and unaltered; what is of no such kind is all there
- *   M5  every name of the reduced trace is a name of the raw one (but "merged"); what is not merged is an event
- *       of the raw trace, unaltered; what a merged span says of how many events it stands for, their summed and
- *       longest duration adds up
+ *   M5  every name of the reduced trace is a name of the raw one (but "merged"); what is not merged is an
+ *       event of the raw trace, unaltered; what a merged span says of how many events it stands for, their
+ *       summed and longest duration adds up
  *
  * The bins are those that the reduced trace names (reducer/marks.h); a window that it names limits both.
  * docs/verify.md has the definitions, and what is compared where the two formats differ.
@@ -32,7 +32,8 @@ enum reducer_promise { REDUCER_M1 = 1, REDUCER_M2, REDUCER_M3, REDUCER_M4, REDUC
 /* "busy time", "firsts, lasts and steps", … */
 const char *reducer_promise_name(enum reducer_promise promise);
 
-/* A time or length: ns + ps / 1000, ps in 0 .. 999. Picoseconds alone do not fit: a trace may count from 1970. */
+/* A time or length: ns + ps / 1000, ps in 0 .. 999. Picoseconds alone do not fit: a trace may count from 1970.
+ */
 struct reducer_moment {
 	int64_t ns;
 	uint16_t ps;
