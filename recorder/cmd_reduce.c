@@ -265,19 +265,27 @@ static void say_done(void *context, const struct reduce_file *file, const struct
 	fflush(reducing->out);
 }
 
+/* Verifying takes about as long as all before it, and does not say how far it is. */
+static uint64_t bytes_done(const struct reduce_file *file, unsigned permille)
+{
+	return file->bytes / 2000 * (permille > 1000 ? 1000 : permille);
+}
+
 static void watch(void *context, const struct reduce_result *const *results, const struct reduce_file *const *files,
 		  unsigned count)
 {
 	struct reducing *reducing = context;
 	uint64_t bytes = 0;
+	bool verifying = count > 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		unsigned permille = atomic_load_explicit(&results[i]->permille, memory_order_relaxed);
 
-		bytes += files[i]->bytes / 1000 * (permille > 1000 ? 1000 : permille);
+		bytes += bytes_done(files[i], permille);
+		verifying = verifying && permille >= REDUCE_VERIFYING;
 	}
 	if (count > 0)
-		progress_draw(&reducing->progress, bytes, files[0]->path);
+		progress_draw(&reducing->progress, bytes, verifying ? "verifying" : "reducing", files[0]->path);
 }
 
 static int reduce_all(const struct command_call *call, const struct reduce_settings *settings,

@@ -41,7 +41,7 @@ static const char *base_name(const char *path)
 }
 
 void progress_print(const struct progress *progress, int64_t now_ns, uint64_t under_way_bytes, const char *what,
-		    char *out, size_t room)
+		    const char *path, char *out, size_t room)
 {
 	uint64_t bytes = progress->done_bytes + under_way_bytes;
 	uint64_t ms = (uint64_t)((now_ns - progress->began_ns) / 1000000) + 1;
@@ -50,13 +50,13 @@ void progress_print(const struct progress *progress, int64_t now_ns, uint64_t un
 	unsigned percent = progress->bytes ? (unsigned)((unsigned __int128)bytes * 100 / progress->bytes) : 0;
 	char name[NAME_COLUMNS + 1];
 
-	plain_text(name, sizeof(name), base_name(what), strlen(base_name(what)));
-	snprintf(out, room, "%zu of %zu file%s   %u %%   %" PRIu64 ".%" PRIu64 " MB/s   %" PRIu64 ":%02d left   %s",
+	plain_text(name, sizeof(name), base_name(path), strlen(base_name(path)));
+	snprintf(out, room, "%zu of %zu file%s   %u %%   %" PRIu64 ".%" PRIu64 " MB/s   %" PRIu64 ":%02d left   %s %s",
 		 progress->done, progress->files, progress->files == 1 ? "" : "s", percent > 100 ? 100 : percent,
-		 speed / 1000000, speed / 100000 % 10, left / 60, (int)(left % 60), name);
+		 speed / 1000000, speed / 100000 % 10, left / 60, (int)(left % 60), what, name);
 }
 
-void progress_draw(struct progress *progress, uint64_t under_way_bytes, const char *what)
+void progress_draw(struct progress *progress, uint64_t under_way_bytes, const char *what, const char *path)
 {
 	char line[LINE_MAX_BYTES];
 	int64_t now_ns;
@@ -67,7 +67,7 @@ void progress_draw(struct progress *progress, uint64_t under_way_bytes, const ch
 	if (now_ns - progress->drawn_ns < DRAW_NS)
 		return;
 	progress->drawn_ns = now_ns;
-	progress_print(progress, now_ns, under_way_bytes, what, line, sizeof(line));
+	progress_print(progress, now_ns, under_way_bytes, what, path, line, sizeof(line));
 	fprintf(progress->out, "\r%s\033[K", line);
 	fflush(progress->out);
 	progress->is_drawn = 1;

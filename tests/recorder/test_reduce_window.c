@@ -254,12 +254,12 @@ START_TEST(progress_line)
 	struct progress progress = {.files = 12, .done = 3, .bytes = 1000000000, .done_bytes = 300000000};
 	char line[200];
 
-	progress_print(&progress, 2 * S_NS, 110000000, "a/rank7.pt.trace.json.gz", line, sizeof(line));
-	ck_assert_str_eq(line, "3 of 12 files   41 %   204.8 MB/s   0:02 left   rank7.pt.trace.json.gz");
+	progress_print(&progress, 2 * S_NS, 110000000, "reducing", "a/rank7.pt.trace.json.gz", line, sizeof(line));
+	ck_assert_str_eq(line, "3 of 12 files   41 %   204.8 MB/s   0:02 left   reducing rank7.pt.trace.json.gz");
 	/* Nothing is known yet, nothing is divided by. */
 	progress = (struct progress){.files = 1};
-	progress_print(&progress, 0, 0, "x\n\033[2J", line, sizeof(line));
-	ck_assert_str_eq(line, "0 of 1 file   0 %   0.0 MB/s   0:00 left   x??[2J");
+	progress_print(&progress, 0, 0, "verifying", "x\n\033[2J", line, sizeof(line));
+	ck_assert_str_eq(line, "0 of 1 file   0 %   0.0 MB/s   0:00 left   verifying x??[2J");
 }
 END_TEST
 
