@@ -721,6 +721,11 @@ bool chrome_reader_between_events(const struct reducer_chrome *r)
 	return r->at == r->bytes && (r->state == STATE_EVENTS || r->state == STATE_LINES);
 }
 
+size_t chrome_reader_event_bytes_max(const struct reducer_chrome *r)
+{
+	return r->limit.event_bytes_max;
+}
+
 int chrome_reader_take(struct reducer_chrome *r, const struct chrome_batch *batch, size_t bytes)
 {
 	r->report->text_bytes += bytes;

@@ -71,6 +71,8 @@ size_t chrome_batch_read(struct chrome_batch *batch, struct chrome_parser *parse
 		if (!chrome_fast_event(&parser->shapes, &parser->found, &at, end, event) &&
 		    !read_plainly(parser, &at, end, event))
 			break;
+		if ((size_t)(at - p) > parser->event_bytes_max)
+			break;
 		event->offset = offset + (uint64_t)(p - text);
 		event->bytes = (uint32_t)(at - p);
 		if (!keep_text(batch, &parser->found.name, &event->name) ||

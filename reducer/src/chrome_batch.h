@@ -11,10 +11,11 @@
 
 #include "chrome_fast.h"
 
-/* What a thread keeps from one batch to the next. Zeroed at first. */
+/* What a thread keeps from one batch to the next. Zeroed at first, but for the limit. */
 struct chrome_parser {
 	struct chrome_event found;
 	struct chrome_shapes shapes;
+	size_t event_bytes_max;
 };
 
 struct chrome_batch {

@@ -52,6 +52,7 @@ struct blocks {
 	uint64_t due, filled; /* blocks since the beginning; the ring's index is modulo BLOCKS */
 	bool filling, ended, stop;
 	int result;           /* of the input */
+	size_t event_bytes_max;
 };
 
 static struct block *block_at(struct blocks *b, uint64_t number)
@@ -145,7 +146,7 @@ static void parse(struct blocks *b, struct block *block, struct chrome_parser *p
 static void *work_ahead(void *context)
 {
 	struct blocks *b = context;
-	struct chrome_parser parser = {0};
+	struct chrome_parser parser = {.event_bytes_max = b->event_bytes_max};
 	pthread_mutex_lock(&b->lock);
 	while (!b->stop) {
 		struct block *block;
@@ -235,11 +236,12 @@ static struct blocks *new_blocks(struct reducer_input *input)
 int chrome_blocks_read(struct reducer_chrome *r, struct reducer_input *input, unsigned threads)
 {
 	struct blocks *b = new_blocks(input);
-	struct chrome_parser parser = {0};
+	struct chrome_parser parser = {.event_bytes_max = chrome_reader_event_bytes_max(r)};
 	pthread_t thread[THREADS_MAX];
 	unsigned started = 0;
 	if (!b)
 		return -ENOMEM;
+	b->event_bytes_max = parser.event_bytes_max;
 	pthread_mutex_lock(&b->lock);
 	fill(b);
 	/* A file that fits into a block is not worth a thread; and fewer threads only take longer. */

@@ -168,17 +168,19 @@ static bool want_member(const struct chrome_member *member, const char *from, st
 	struct reducer_text value = member->value;
 	enum chrome_field field = member->field;
 	enum shape_value kind = SHAPE_WORD;
-	bool bracket = *value.data == '{' || *value.data == '[';
 	if (member->key.data[0] != '"' || value.bytes == 0)
 		return false;
 	if (*value.data == '"')
 		kind = SHAPE_STRING;
-	else if (bracket)
+	else if (*value.data == '{' || *value.data == '[')
 		kind = SHAPE_CONTAINER;
+	/* No time; and a word that may be a name or none. */
 	if (kind == SHAPE_CONTAINER && (field == FIELD_TS || field == FIELD_DUR))
 		return false;
+	if (kind == SHAPE_WORD && (field == FIELD_NAME || field == FIELD_CAT))
+		return false;
 	/* These have a place of their own only in one form. */
-	if (kind != SHAPE_STRING && (field == FIELD_NAME || field == FIELD_CAT))
+	if (kind == SHAPE_CONTAINER && (field == FIELD_NAME || field == FIELD_CAT))
 		field = FIELD_OTHER;
 	if (kind != SHAPE_WORD && field == FIELD_ID)
 		field = FIELD_OTHER;

@@ -10,6 +10,8 @@
 /* Whether the reader stands between two events, with nothing unused: so that a batch may be delivered. */
 bool chrome_reader_between_events(const struct reducer_chrome *reader);
 
+size_t chrome_reader_event_bytes_max(const struct reducer_chrome *reader);
+
 /* Delivers a batch of the `bytes` bytes that come next; what is in them is used up. As feed(). */
 int chrome_reader_take(struct reducer_chrome *reader, const struct chrome_batch *batch, size_t bytes);
 

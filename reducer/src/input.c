@@ -144,11 +144,17 @@ static int inflate_some(struct reducer_input *input, unsigned char *out, size_t 
 	state->avail_in = (uint32_t)packed;
 	state->next_out = out;
 	state->avail_out = (uint32_t)room;
+	uint32_t total = state->total_out;
 	int result = isal_inflate(state);
 	input->packed_at += packed - state->avail_in;
 	*ret_made = room - state->avail_out;
-	if (result < 0 && result != ISAL_END_INPUT)
+	if (result < 0 && result != ISAL_END_INPUT) {
+		/* What lies beyond the total it may or may not have made, by how much room there was. */
+		uint32_t made = state->total_out - total;
+		if (made < *ret_made)
+			*ret_made = made;
 		return -EBADMSG;
+	}
 	return state->block_state == ISAL_BLOCK_FINISH;
 }
 

@@ -114,6 +114,15 @@ static int hear(void *context, size_t index, const char *data, size_t bytes)
 	return heard->n == heard->stop_at ? 17 : 0;
 }
 
+static int count_one(void *context, size_t index, const char *data, size_t bytes)
+{
+	size_t *count = context;
+	(void)data, (void)bytes;
+	ck_assert_uint_le(index, 1);
+	++*count;
+	return 0;
+}
+
 static void assert_slices(const char *path, const struct reducer_seek_points *points, size_t count)
 {
 	for (unsigned threads = 0; threads <= 3; threads++) {
@@ -161,6 +170,36 @@ START_TEST(cut_files_give_what_is_there)
 		ck_assert_uint_eq(heard.n, 1);
 	}
 	reducer_seek_points_free(points);
+}
+END_TEST
+
+/* Whatever the first reading gave before the damage, the second one gives. */
+START_TEST(damaged_files_give_what_was_read)
+{
+	size_t packed;
+	uint64_t bytes;
+	const char *path = write_packed(FORM_GZIP, NULL);
+	char *data = test_read_file(path, &packed);
+	for (int round = 0; round < 10; round++) {
+		size_t at = packed / 4 + test_random_below(packed / 2), length = 3000;
+		char *copy = malloc(packed);
+		memcpy(copy, data, packed);
+		for (size_t i = 0; i < length; i++)
+			copy[at + i] = (char)test_random();
+		test_write_file(path, copy, packed);
+		free(copy);
+		struct reducer_seek_points *points = points_of(path, &bytes);
+		/* What the damaged part says is anything, but what stands before it is known. */
+		slice[0] = (struct reducer_slice){0, 1000};
+		size_t there = 0;
+		ck_assert_int_eq(reducer_slices_read(path, points, slice, 1, 1, count_one, &there), 0);
+		slice[1] = (struct reducer_slice){bytes - 10, 10};
+		for (unsigned threads = 1; threads <= 2; threads++)
+			ck_assert_int_eq(reducer_slices_read(path, points, slice, 2, threads, count_one, &there), 0);
+		ck_assert_uint_eq(there, 5);
+		reducer_seek_points_free(points);
+	}
+	free(data);
 }
 END_TEST
 
@@ -227,6 +266,7 @@ int main(void)
 	TCase *const all[] = {forms, cut, changed, wrong, pipes};
 	tcase_add_loop_test(forms, any_slices_of_any_form, 0, FORM_COUNT);
 	tcase_add_test(cut, cut_files_give_what_is_there);
+	tcase_add_test(cut, damaged_files_give_what_was_read);
 	tcase_add_loop_test(changed, a_changed_file_is_told, 0, 2);
 	tcase_add_test(wrong, wrong_slices_and_early_ends);
 	tcase_add_test(pipes, pipes_take_no_points);
