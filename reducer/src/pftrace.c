@@ -71,8 +71,17 @@ static bool says_place_but_id(struct reducer_text key)
 
 /* --- contents --- */
 
+/* Texts of an event: those of a trace are UTF-8, those of a ring are what somebody wrote. */
+static struct reducer_text clean(struct reducer_pftrace_writer *w, struct reducer_text text)
+{
+	buffer_clear(&w->clean);
+	pf_add_clean(&w->clean, text);
+	return text_of(&w->clean);
+}
+
 static void add_name(struct reducer_pftrace_writer *w, struct reducer_text name)
 {
+	name = clean(w, name);
 	uint32_t iid = pf_names_iid(&w->names, PF_NAME_EVENT, name);
 	if (iid)
 		proto_add_u64(&w->content, PF_EVENT_NAME_IID, iid);
@@ -84,6 +93,7 @@ static void add_category(struct reducer_pftrace_writer *w, struct reducer_text c
 {
 	if (!category.bytes)
 		return;
+	category = clean(w, category);
 	uint32_t iid = pf_names_iid(&w->names, PF_NAME_CATEGORY, category);
 	if (iid)
 		proto_add_u64(&w->content, PF_EVENT_CATEGORY_IIDS, iid);
@@ -126,7 +136,7 @@ static void make_content(struct reducer_pftrace_writer *w, const struct reducer_
 
 static int put_content(struct reducer_pftrace_writer *w, uint64_t *ret_place, uint32_t *ret_bytes)
 {
-	if (w->content.failed || w->scratch.failed)
+	if (w->content.failed || w->scratch.failed || w->clean.failed)
 		return -ENOMEM;
 	if (w->content.bytes > UINT32_MAX / 2)
 		return -E2BIG;
@@ -628,6 +638,7 @@ void reducer_pftrace_writer_free(struct reducer_pftrace_writer *w)
 	buffer_free(&w->content);
 	buffer_free(&w->members);
 	buffer_free(&w->scratch);
+	buffer_free(&w->clean);
 	buffer_free(&w->reduced);
 	free(w);
 }

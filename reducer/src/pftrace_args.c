@@ -13,6 +13,23 @@ enum { DEPTH_MAX = 32 }; /* deeper values are written as the JSON that they are 
 
 static bool add_value(struct buffer *out, struct pf_names *names, struct reducer_text value, unsigned depth);
 
+void pf_add_clean(struct buffer *out, struct reducer_text text)
+{
+	const char *p = text.data, *end = text.bytes ? p + text.bytes : p, *from = p;
+	while (p < end) {
+		size_t bytes = (unsigned char)*p < 0x80 ? 1 : utf8_sequence(p, end);
+		if (bytes) {
+			p += bytes;
+			continue;
+		}
+		buffer_add(out, from, (size_t)(p - from));
+		buffer_add_literal(out, "\xef\xbf\xbd");
+		from = ++p;
+	}
+	if (from != end)
+		buffer_add(out, from, (size_t)(end - from));
+}
+
 static void add_name(struct buffer *out, struct pf_names *names, struct reducer_text key)
 {
 	uint32_t iid = pf_names_iid(names, PF_NAME_ANNOTATION, key);

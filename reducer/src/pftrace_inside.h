@@ -108,6 +108,9 @@ struct pf_names {
 uint32_t pf_names_iid(struct pf_names *names, enum pf_name_kind kind, struct reducer_text text);
 void pf_names_free(struct pf_names *names);
 
+/* Appends the text as valid UTF-8: what is not becomes U+FFFD, as in what a ring of others holds. */
+void pf_add_clean(struct buffer *out, struct reducer_text text);
+
 /* --- args --- */
 
 /* Adds the members of a JSON object (without its braces) as debug annotations; `skip` leaves some out. */
@@ -255,7 +258,7 @@ struct reducer_pftrace_writer {
 	struct pf_tracks tracks;
 	struct pf_list records, halves, flows, ends; /* pf_record, pf_half, pf_flow, pf_end */
 	struct pf_list metas;                        /* pf_record without a time */
-	struct buffer content, members, scratch, reduced;
+	struct buffer content, members, scratch, clean, reduced;
 	uint64_t salt; /* of what came, so that the ids of two traces differ */
 };
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "json.h"
 #include "pftrace_inside.h"
 #include "proto.h"
 
@@ -19,7 +20,7 @@ enum { FLUSH_BYTES = 256 << 10, NAMES_PACKET_BYTES = 256 << 10, CLEARED = 1, NEE
 struct writing {
 	struct reducer_pftrace_writer *w;
 	struct pf_lanes *lanes;
-	struct buffer out;
+	struct buffer out, said;
 	int64_t bias;     /* added to every time */
 	int64_t first_ns; /* the earliest time written */
 	bool unix_time;
@@ -140,12 +141,17 @@ static void add_track_name(struct writing *o, const struct pf_track *track)
 {
 	struct reducer_text key = {track->key, track->key_bytes};
 	bool json = track->kind == PF_TRACK_KIND_PROCESS || track->kind == PF_TRACK_KIND_THREAD;
+	buffer_clear(&o->said);
 	if (json && key.bytes >= 2 && *key.data == '"')
-		key = (struct reducer_text){key.data + 1, key.bytes - 2};
+		json_unescape(&o->said, (struct reducer_text){key.data + 1, key.bytes - 2});
+	else
+		pf_add_clean(&o->said, key);
+	if (o->said.failed)
+		o->out.failed = o->said.failed;
 	if (track->name)
 		add_text(o, PF_TRACK_NAME, track->name);
-	else if (key.bytes)
-		proto_add_bytes(&o->out, PF_TRACK_NAME, key);
+	else if (o->said.bytes)
+		proto_add_bytes(&o->out, PF_TRACK_NAME, (struct reducer_text){o->said.data, o->said.bytes});
 	else
 		add_text(o, PF_TRACK_NAME, json ? "(no name)" : "value");
 }
@@ -468,5 +474,6 @@ int pf_write(struct reducer_pftrace_writer *w, struct pf_lanes *lanes)
 	free(o.heap);
 	free(o.due);
 	buffer_free(&o.out);
+	buffer_free(&o.said);
 	return result;
 }

@@ -35,7 +35,7 @@ static void add_said(struct buffer *out, struct reducer_text value)
 	if (value.bytes >= 2 && *value.data == '"' && value.data[value.bytes - 1] == '"')
 		json_unescape(out, (struct reducer_text){value.data + 1, value.bytes - 2});
 	else
-		buffer_add_text(out, value);
+		pf_add_clean(out, value);
 }
 
 static char *said(struct reducer_text value)

@@ -767,6 +767,34 @@ START_TEST(marks_and_losses)
 }
 END_TEST
 
+/* What a ring of somebody holds is bytes; what is written is UTF-8. */
+START_TEST(texts_of_others)
+{
+	const struct reducer_event events[] = {
+		{.kind = DREC_INSTANT,
+		 .has_time = 1,
+		 .name = {"a\xff", 2},
+		 .category = {"\xc3", 1},
+		 .group = {"p\x80", 2},
+		 .track = {"\"\\u00e4\xf0\"", 9}},
+		{.kind = DREC_COUNTER, .has_time = 1, .name = {"\xfe", 1}, .group = {"p\x80", 2}},
+	};
+	struct reducer_pftrace_writer *writer;
+	int fd = open(out_path(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_ok(reducer_pftrace_writer_new(fd, NULL, NULL, &writer));
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		assert_ok(reducer_pftrace_writer_event(writer, &events[i]));
+	assert_ok(reducer_pftrace_writer_finish(writer));
+	reducer_pftrace_writer_free(writer);
+	close(fd);
+	struct dump *d = calloc(1, sizeof(*d));
+	read_dump(d, out_path());
+	ck_assert_str_eq(d->text, "0 I p\xef\xbf\xbd/\xc3\xa4\xef\xbf\xbd a\xef\xbf\xbd [\xef\xbf\xbd]\n"
+				  "0 C p\xef\xbf\xbd/\xef\xbf\xbd 0\n");
+	free_dump(d);
+}
+END_TEST
+
 START_TEST(nothing)
 {
 	char left_out[64];
@@ -936,6 +964,7 @@ int main(void)
 		{"base", a_base},
 		{"reduced, stripped", reduced_and_stripped},
 		{"marks and losses", marks_and_losses},
+		{"texts of others", texts_of_others},
 		{"nothing", nothing},
 		{"random spans", random_spans},
 		{"same bytes", same_bytes},
