@@ -218,7 +218,7 @@ const struct command command_verify = {
 		"file cannot be read or does not say that it is reduced, 2 misuse. Times are microseconds as the "
 		"raw trace counts them. What is damaged in a file is told on standard error and is in neither "
 		"side.\n"
-		"Needs about 150 bytes of memory an event of both files. docs/verify.md has the definitions.",
+		"Needs about 220 bytes of memory an event of both files. docs/verify.md has the definitions.",
 	.examples = "driverec verify trace.json.gz trace.reduced.json.gz\n"
 		    "driverec verify --json raw.xplane.pb reduced.xplane.pb | jq .promises.M1",
 	.options = verify_rows,

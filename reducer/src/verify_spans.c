@@ -39,11 +39,15 @@ static size_t spans_at(const struct verify_trace *trace, const struct verify_eve
 	return low;
 }
 
-/* What became of a span that is not there as it was. */
-static const char *fate(const struct verify *verify, const struct verify_event *event)
+/* What became of a span that is not there as it was, for a difference of `promise`. */
+static const char *fate(const struct verify *verify, enum reducer_promise promise,
+			const struct verify_event *event)
 {
 	const struct verify_trace *trace = &verify->reduced;
 	const struct verify_event *like = NULL;
+	/* Many spans may stand at one place: look only for what is told. */
+	if (verify->report->failed[promise] >= REDUCER_DIFFERENCES_EACH)
+		return "";
 	size_t end, at = spans_at(trace, event, &end);
 	for (; at < end; at++) {
 		const struct verify_event *one = event_of(trace, &trace->span[at]);
@@ -104,7 +108,8 @@ static void check_step(struct verify *verify, const struct verify_event *event)
 	else
 		verify_fail(verify, REDUCER_M2, event->track, &event->start, "the step mark \"%s\" %s",
 			    verify_short(&verify->house, event->name).text,
-			    event->class == VERIFY_SPAN ? fate(verify, event) : "is missing or altered");
+			    event->class == VERIFY_SPAN ? fate(verify, REDUCER_M2, event)
+							: "is missing or altered");
 }
 
 int verify_ends(struct verify *verify)
@@ -139,7 +144,7 @@ static void close_row(struct verify *verify, struct row *row, unsigned number)
 	verify_fail(verify, REDUCER_M3, row->first->track, &row->first->start,
 		    "the longest span of a bin in %s, \"%s\" of %s, %s", where,
 		    verify_short(&verify->house, row->first->name).text, verify_us(row->length).text,
-		    fate(verify, row->first));
+		    fate(verify, REDUCER_M3, row->first));
 }
 
 static void add_to_row(struct verify *verify, struct row *row, unsigned number,

@@ -17,7 +17,7 @@
  * The bins are those that the reduced trace names (reducer/marks.h); a window that it names limits both.
  * docs/verify.md has the definitions, and what is compared where the two formats differ.
  *
- * Memory: about 150 bytes an event of both traces, and their names. Texts that have no bound (args, members)
+ * Memory: about 220 bytes an event of both traces, and their names. Texts that have no bound (args, members)
  * are compared by 128-bit fingerprints.
  */
 #ifndef REDUCER_VERIFY_H
