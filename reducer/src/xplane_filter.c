@@ -26,7 +26,8 @@ enum { FLUSH_BYTES = 256 << 10 };
 struct filter_row {
 	struct buffer added; /* events, as fields of the line */
 	uint64_t bytes;      /* of the new message */
-	bool changed;
+	int64_t timestamp_ns; /* of the line; looked for at the first addition, for the whole line may be passed */
+	bool changed, has_timestamp;
 };
 
 struct filter_plane {
@@ -170,11 +171,16 @@ static int add_mark(struct reducer_xplane_filter *filter, const struct reducer_e
 }
 
 /* The event's offset in its line; false where 63 bits do not hold it. */
-static bool offset_in(const struct xplane_row *row, const struct reducer_event *event, int64_t *ret_ps)
+static bool offset_in(const struct xplane_row *row, struct filter_row *to, const struct reducer_event *event,
+		      int64_t *ret_ps)
 {
-	struct xplane_line line;
-	xplane_parse_line(row->content, &line);
-	__int128 ps = ((__int128)event->start_ns - line.timestamp_ns) * 1000 + event->start_ps;
+	if (!to->has_timestamp) {
+		struct xplane_line line;
+		xplane_parse_line(row->content, &line);
+		to->timestamp_ns = line.timestamp_ns;
+		to->has_timestamp = true;
+	}
+	__int128 ps = ((__int128)event->start_ns - to->timestamp_ns) * 1000 + event->start_ps;
 	*ret_ps = (int64_t)ps;
 	return ps >= INT64_MIN && ps <= INT64_MAX;
 }
@@ -183,9 +189,10 @@ static int add_event(struct reducer_xplane_filter *filter, const struct filter_p
 		     const struct reducer_event *event)
 {
 	struct filter_plane *plane = &filter->plane[place->plane];
-	struct buffer *out = &plane->row[place->row].added;
+	struct filter_row *row = &plane->row[place->row];
+	struct buffer *out = &row->added;
 	int64_t offset;
-	if (!offset_in(&filter->space.plane[place->plane].row[place->row], event, &offset) ||
+	if (!offset_in(&filter->space.plane[place->plane].row[place->row], row, event, &offset) ||
 	    event->duration_ns < 0 || event->duration_ns >= INT64_MAX / 1000)
 		return -ERANGE;
 	int result = load_names(filter, place->plane);
