@@ -81,7 +81,8 @@ static int search(const struct stat *file, struct holder *ret_holder)
 		return 0;
 	}
 	for (unsigned seen = 0; !found && seen < PROCESSES_MAX && (entry = readdir(folder)); seen++) {
-		int dirfd = is_number(entry->d_name)
+		/* A descriptor that we were started with is another's, too. */
+		int dirfd = is_number(entry->d_name) && strtol(entry->d_name, NULL, 10) != getpid()
 				    ? openat(proc, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 				    : -1;
 

@@ -62,7 +62,7 @@ static void read_line(const char *path, char *out, size_t room)
 }
 
 /* When a process started, in clock ticks after boot; 0 where that cannot be told. */
-static uint64_t started(int64_t pid)
+static uint64_t started(int64_t pid, char *ret_state)
 {
 	char path[64], line[1024];
 	const char *at;
@@ -70,6 +70,7 @@ static uint64_t started(int64_t pid)
 	snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
 	read_line(path, line, sizeof(line));
 	at = strrchr(line, ')'); /* the name may hold anything */
+	*ret_state = at && at[1] ? at[2] : 0;
 	/* Field 22; the one behind the parenthesis is the third. */
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
@@ -80,8 +81,9 @@ void reduce_lock_self(struct reduce_lock_owner *ret_self)
 {
 	struct reduce_lock_owner self = {.pid = getpid(), .uid = geteuid()};
 	struct stat st;
+	char state;
 
-	self.started = started(self.pid);
+	self.started = started(self.pid, &state);
 	gethostname(self.host, sizeof(self.host) - 1);
 	read_line("/proc/sys/kernel/random/boot_id", self.boot, sizeof(self.boot));
 	if (stat("/proc/self/ns/pid", &st) == 0)
@@ -108,9 +110,12 @@ bool reduce_lock_is_stale(const struct reduce_lock_owner *owner, const struct re
 		return false;
 	if (kill((pid_t)owner->pid, 0) < 0 && errno == ESRCH)
 		return true;
-	uint64_t now = started(owner->pid);
 
-	return owner->started && now && now != owner->started;
+	char state;
+	uint64_t now = started(owner->pid, &state);
+
+	/* A zombie holds nothing any more; whoever should reap it may never come, in containers. */
+	return owner->started && now && (now != owner->started || state == 'Z' || state == 'X');
 }
 
 void reduce_lock_say(const struct reduce_lock_owner *owner, char *out, size_t room)

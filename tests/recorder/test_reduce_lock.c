@@ -129,6 +129,26 @@ START_TEST(killed_owner_leaves_nothing)
 }
 END_TEST
 
+/* Killed, and nobody has waited for it yet. */
+START_TEST(zombie_is_dead)
+{
+	struct reduce_lock lock;
+	struct reduce_lock_owner owner;
+	siginfo_t info;
+	pid_t pid;
+
+	make_folder();
+	pid = fork();
+	if (pid == 0)
+		_exit(take_and_die());
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_ok(reduce_lock_take(dirfd_of_folder, "x.json", false, &lock, &owner));
+	reduce_lock_release(&lock);
+	ck_assert_uint_eq(entries(), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
 /* What makes a lock stale, one thing at a time: each row is a lock of ours but for one member. */
 static const struct {
 	const char *what;
@@ -573,6 +593,7 @@ int main(void)
 
 	tcase_add_test(tc, taken_once);
 	tcase_add_test(tc, killed_owner_leaves_nothing);
+	tcase_add_test(tc, zombie_is_dead);
 	tcase_add_loop_test(tc, stale_only_if_certainly_dead, 0, COUNT(owners));
 	tcase_add_loop_test(tc, strange_lock_is_refused, 0, COUNT(strange_locks));
 	tcase_add_test(tc, broken_lock_is_noticed);
