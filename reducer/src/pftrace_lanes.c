@@ -162,20 +162,18 @@ static void put_on(struct laying *l, struct pf_flow *flow, uint32_t record)
 	pf_records(l->w)[record].flags |= PF_HAS_FLOWS;
 }
 
-/* The span around a flow: of all lanes the one that began last. One that ends there will do. */
+/* The span around a flow: of all lanes the one that began last. One that ends there will do. What has ended
+ * before is over for all that is still to come as well. */
 static void put_on_enclosing(struct laying *l, struct pf_flow *flow)
 {
 	uint32_t best = UINT32_MAX;
 	for (uint32_t i = l->first; i < l->lanes->count; i++) {
-		const struct pf_lane *lane = &l->lanes->lane[i];
-		for (uint32_t depth = lane->depth; depth > 0; depth--) {
-			const struct pf_open *open = &lane->open[depth - 1];
-			if (pf_compare(open->end_ns, open->end_ps, flow->ns, flow->ps) < 0)
-				continue;
-			if (best == UINT32_MAX || open->record > best)
-				best = open->record;
-			break;
-		}
+		struct pf_lane *lane = &l->lanes->lane[i];
+		while (lane->depth && pf_compare(lane->open[lane->depth - 1].end_ns,
+						 lane->open[lane->depth - 1].end_ps, flow->ns, flow->ps) < 0)
+			lane->depth--;
+		if (lane->depth && (best == UINT32_MAX || lane->open[lane->depth - 1].record > best))
+			best = lane->open[lane->depth - 1].record;
 	}
 	if (best != UINT32_MAX)
 		put_on(l, flow, best);
