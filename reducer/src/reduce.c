@@ -57,6 +57,7 @@ static void report_plan(const struct reducer_reduce *r, struct reducer_reduce_re
 	report->bin_ps = r->bin_ps;
 	report->origin_ns = r->zero_ns;
 	report->bound_reached = r->bound_reached;
+	report->uncapped = r->uncapped;
 }
 
 static int read_and_plan(struct reducer_reduce *r)
@@ -96,6 +97,8 @@ int reducer_reduce_read(const char *path, const struct reducer_reduce_options *o
 
 int reducer_reduce_plan(struct reducer_reduce *r, uint32_t bins, struct reducer_reduce_report *report)
 {
+	if (bins)
+		r->uncapped = false;
 	int result = bins ? reduce_plan_bins(r, bins) : reduce_plan_target(r);
 	if (result < 0)
 		return result;

@@ -16,6 +16,9 @@
  * Parts of one cell may trade places with the spans between them, for all of it lies in one bin of one frame:
  * they are put together wherever there is room for both.
  *
+ * No rectangle is longer than the track's longest span, so that this one stays the longest for any reader: where
+ * short spans are dense a part ends when it is full. Within a span that stays that is so by itself.
+ *
  * Spans of the overflow row that go lie within a span of row 0 that stays, which covers them: they have a
  * frame of their own, of one row.
  */
@@ -55,6 +58,7 @@ struct frame_row {
 struct frame {
 	unsigned base; /* the row of what lies directly in it */
 	int64_t end;
+	int64_t limit; /* no rectangle is longer */
 	bool in_cell;
 	int64_t cell_from, cell_to;
 	int64_t shut_until; /* the end of the last span that stays */
@@ -125,7 +129,7 @@ static void put(struct reduce_cells *c, struct frame *f, unsigned k, const struc
 				       .track = c->track,
 				       .row = (uint8_t)(f->base + k > REDUCE_OVERFLOW ? REDUCE_OVERFLOW : f->base + k),
 				       .one_name = row->one_name};
-	if (at->has_pending && at->pending.to == from) {
+	if (at->has_pending && at->pending.to == from && (row->carried || one.to - at->pending.from <= f->limit)) {
 		join(&at->pending, &one);
 		return;
 	}
@@ -220,28 +224,58 @@ static int64_t room_left(const struct frame *f, int at)
 	return left;
 }
 
-/* Brings the parts of a cell together where there is room. `fixed` ones touch the cell's begin or end. */
-static void gather_parts(struct reduce_cells *c, struct frame *f, bool out)
+/* How long the rectangle of a part becomes with what it touches in the cells before and after. */
+static int64_t whole_length(const struct frame *f, int at, bool out)
 {
-	int last = f->n_parts - 1, target = last;
-	if (f->n_parts < 2)
-		return;
-	if (!out && f->part[0].carried)
-		target = 0;
-	for (int i = 0; !out && !f->part[0].carried && i < f->n_parts; i++)
+	int64_t length = busy_of(&f->part[at]);
+	if (at == 0 && f->part[0].carried && f->row[0].has_pending && f->row[0].pending.to == f->cell_from)
+		length += f->row[0].pending.to - f->row[0].pending.from;
+	if (at == f->n_parts - 1 && out)
+		length += f->row[0].reach - f->cell_to;
+	return length;
+}
+
+static bool takes(const struct frame *f, int into, int from, bool out)
+{
+	if (!(f->part[from].same_room && into == from - 1) && room_left(f, into) < busy_of(&f->part[from]))
+		return false;
+	return whole_length(f, into, out) <= f->limit - busy_of(&f->part[from]);
+}
+
+/* Where the others go: the part that must stay where it is, or the one with the most room. */
+static int target_of(const struct frame *f, bool out)
+{
+	int target = f->n_parts - 1;
+	if (out)
+		return target;
+	if (f->part[0].carried)
+		return 0;
+	for (int i = 0; i < f->n_parts; i++)
 		if (room_left(f, i) > room_left(f, target))
 			target = i;
+	return target;
+}
+
+/* Brings the parts of a cell together where there is room. The first stays at the cell's begin if it was carried
+ * over, the last at its end if it runs on. */
+static void gather_parts(struct reduce_cells *c, struct frame *f, bool out)
+{
+	if (f->n_parts < 2)
+		return;
+	int target = target_of(f, out);
 	for (int i = 0; i < f->n_parts; i++) {
-		bool fixed = (i == 0 && f->part[0].carried) || (i == last && out);
+		bool fixed = (i == 0 && f->part[0].carried) || (i == f->n_parts - 1 && out);
 		int into = NO_PART;
 		if (i == target || fixed)
 			continue;
-		if (f->part[i].same_room)
-			into = i - 1; /* there is room: it lay there */
-		else if (room_left(f, target) >= busy_of(&f->part[i]))
+		if (f->part[i].same_room && takes(f, i - 1, i, out))
+			into = i - 1;
+		else if (takes(f, target, i, out))
 			into = target;
-		else if (f->part[0].carried && room_left(f, 0) >= busy_of(&f->part[i]))
+		else if (f->part[0].carried && takes(f, 0, i, out))
 			into = 0;
+		else if (i > target)
+			target = i; /* that one is full */
 		if (into != NO_PART && put_together(&f->part[into], &f->part[i]) < 0)
 			c->failed = -ENOMEM;
 	}
@@ -251,9 +285,13 @@ static void flush_cell(struct reduce_cells *c, struct frame *f)
 {
 	bool out = f->rows > 0 && f->row[0].reach > f->cell_to;
 	gather_parts(c, f, out);
-	for (int i = 0; i < f->n_parts; i++)
+	for (int i = 0; i < f->n_parts; i++) {
+		/* Beside what was carried over, which may have grown. */
+		if (f->part[i].same_room && !f->part[i - 1].gone)
+			f->part[i].from += busy_of(&f->part[i - 1]);
 		if (!f->part[i].gone)
 			put_part(c, f, &f->part[i], i == f->n_parts - 1);
+	}
 	f->n_parts = 0;
 	f->open = NO_PART;
 }
@@ -351,6 +389,7 @@ static void start_frame(struct frame *f, unsigned base, int64_t from, int64_t en
 {
 	f->base = base;
 	f->end = end;
+	f->limit = INT64_MAX;
 	f->in_cell = false;
 	f->shut_until = from;
 	f->n_parts = 0;
@@ -373,13 +412,27 @@ static int need_frame_rows(struct frame *f, unsigned rows)
 	return 0;
 }
 
-/* The part that a span of row k beginning at `at` belongs to. */
-static struct part *part_for(struct reduce_cells *c, struct frame *f, int64_t at)
+/* Ends the room of the open part. */
+static void close_room(struct frame *f, int64_t at)
 {
-	if (f->open != NO_PART) {
-		struct part *open = &f->part[f->open];
-		/* What lies in a span that came over belongs to that; what comes after it begins a part of its own. */
-		if (!open->carried || at < f->cell_from + open->row[0].busy)
+	int i = f->open;
+	if (i == NO_PART)
+		return;
+	f->part[i].to = at;
+	if (f->part[i].same_room)
+		f->part[i - 1].to = at;
+	f->open = NO_PART;
+}
+
+/* The part that a span of row k, from `at` to `end`, belongs to. */
+static struct part *part_for(struct reduce_cells *c, struct frame *f, unsigned k, int64_t at, int64_t end)
+{
+	struct part *open = f->open != NO_PART ? &f->part[f->open] : NULL;
+	if (!open)
+		return add_part(c, f, f->shut_until > f->cell_from ? f->shut_until : f->cell_from);
+	/* What lies in a span that came over belongs to that; what comes after it begins a part of its own. */
+	if (open->carried) {
+		if (at < f->cell_from + open->row[0].busy)
 			return open;
 		int64_t from = open->from;
 		struct part *next = add_part(c, f, from);
@@ -387,8 +440,10 @@ static struct part *part_for(struct reduce_cells *c, struct frame *f, int64_t at
 			next->same_room = true;
 		return next;
 	}
-	int64_t from = f->shut_until > f->cell_from ? f->shut_until : f->cell_from;
-	return add_part(c, f, from);
+	if (k > 0 || busy_of(open) <= f->limit - (end - at))
+		return open;
+	close_room(f, at);
+	return add_part(c, f, at);
 }
 
 static void count_span(struct reduce_cells *c, struct part_row *row, uint32_t e)
@@ -427,7 +482,7 @@ static void merge_span(struct reduce_cells *c, struct frame *f, unsigned k, uint
 	leave_cells(c, f, from);
 	if (!f->in_cell)
 		open_cell(c, f, from);
-	struct part *part = part_for(c, f, from);
+	struct part *part = part_for(c, f, k, from, end);
 	if (!part || need_rows(part, k + 1) < 0 || need_frame_rows(f, k + 1) < 0) {
 		c->failed = -ENOMEM;
 		return;
@@ -452,12 +507,7 @@ static void stay(struct reduce_cells *c, struct frame *f, unsigned row, uint32_t
 	const struct reduce_columns *col = &c->reduce->col;
 	int64_t from = col->start[e], end = from + col->length[e];
 	leave_cells(c, f, from);
-	for (int i = f->n_parts; i-- > 0 && f->open != NO_PART;) {
-		f->part[i].to = from;
-		if (!f->part[i].same_room)
-			break;
-	}
-	f->open = NO_PART;
+	close_room(f, from);
 	if (end > f->shut_until)
 		f->shut_until = end;
 	if (row + 1 < REDUCE_ROWS)
@@ -491,15 +541,21 @@ static void one_span(struct reduce_cells *c, uint32_t e)
 	}
 }
 
-static int64_t last_end(const struct reducer_reduce *r, const struct reduce_track *track)
+/* Nothing is put before the track's first start or after its last end (M2). */
+static void start_track(struct reduce_cells *c, const struct reduce_track *track)
 {
-	int64_t last = INT64_MIN;
+	const struct reduce_columns *col = &c->reduce->col;
+	const uint32_t *order = c->reduce->order + track->first;
+	int64_t first = track->n_spans ? col->start[order[0]] : 0, last = first, longest = 0;
 	for (uint32_t i = 0; i < track->n_spans; i++) {
-		uint32_t e = r->order[track->first + i];
-		int64_t end = r->col.start[e] + r->col.length[e];
+		int64_t length = col->length[order[i]], end = col->start[order[i]] + length;
 		last = end > last ? end : last;
+		longest = length > longest ? length : longest;
 	}
-	return last;
+	start_frame(&c->frame[0], 0, first, last);
+	c->frame[0].limit = c->reduce->uncapped ? INT64_MAX : longest;
+	start_frame(&c->over, REDUCE_OVERFLOW, first, first);
+	c->depth = 1;
 }
 
 int reduce_cells_track(struct reduce_cells *c, struct reducer_reduce *r, uint32_t at, int64_t bin_ps,
@@ -515,11 +571,7 @@ int reduce_cells_track(struct reduce_cells *c, struct reducer_reduce *r, uint32_
 	c->track = at;
 	c->out = out;
 	c->failed = 0;
-	c->depth = 1;
-	/* Nothing is put before the track's first start or after its last end (M2). */
-	int64_t first = track->n_spans ? r->col.start[order[0]] : 0;
-	start_frame(&c->frame[0], 0, first, last_end(r, track));
-	start_frame(&c->over, REDUCE_OVERFLOW, first, first);
+	start_track(c, track);
 	for (uint32_t i = 0; i < track->n_spans && !c->failed; i++)
 		one_span(c, order[i]);
 	close_ended(c, INT64_MAX);

@@ -190,6 +190,7 @@ struct reducer_reduce {
 	uint64_t gone[REDUCER_GONE_COUNT];
 	uint64_t exact, exact_spans;
 	bool bound_reached;
+	bool uncapped; /* merged spans may be longer than a track's longest one */
 };
 
 static inline enum reduce_kind reduce_kind_of(uint32_t bits)

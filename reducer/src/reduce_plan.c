@@ -135,6 +135,11 @@ static int search_bins(struct reducer_reduce *r, uint64_t target)
 		result = reduce_plan_bins(r, bins);
 	}
 	r->bound_reached = low == 0;
+	/* Where short spans are dense, few enough are left only if merged ones may be longer than any of them. */
+	if (result == 0 && low == 0 && !r->uncapped) {
+		r->uncapped = true;
+		return search_bins(r, target);
+	}
 	if (result == 0 && r->bins != (low ? low : 1))
 		result = reduce_plan_bins(r, low ? low : 1);
 	return result;
@@ -143,6 +148,7 @@ static int search_bins(struct reducer_reduce *r, uint64_t target)
 int reduce_plan_target(struct reducer_reduce *r)
 {
 	uint64_t target = r->options.target_events;
+	r->uncapped = false;
 	if (r->options.target_permille) {
 		uint64_t share = (uint64_t)r->col.count * r->options.target_permille / 1000;
 		share += share == 0;

@@ -4,7 +4,7 @@
  *
  *   - at least one bin long, or a step mark
  *   - the longest one of its row that begins in a bin (M3)
- *   - the first, and the one that ends last (M2)
+ *   - the first, and the one that ends last (M2); the track's longest, of equal ones the first in the file
  *   - whatever one of these is nested in: so every span that goes has only such below it, and what is put in
  *     their place can move within the span around them without sticking out of it
  *   - of the overflow row, all but those that lie wholly within a span of row 0 that stays: there the track is
@@ -37,7 +37,7 @@ static void keep_long(struct reduce_columns *col, const uint32_t *order, uint32_
 {
 	struct longest rows[REDUCE_OVERFLOW + 1] = {0};
 	int64_t bin = 0, bin_end = INT64_MIN, last_end = INT64_MIN;
-	uint32_t last = 0;
+	uint32_t last = 0, longest = order[0];
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t e = order[i];
 		int64_t start = col->start[e], length = col->length[e];
@@ -53,6 +53,8 @@ static void keep_long(struct reduce_columns *col, const uint32_t *order, uint32_
 		}
 		if (length >= bin_ps || (col->bits[e] & BIT_ALWAYS))
 			keep(col, e);
+		if (length > col->length[longest] || (length == col->length[longest] && e < longest))
+			longest = e;
 		if (start + length > last_end) {
 			last_end = start + length;
 			last = e;
@@ -63,6 +65,7 @@ static void keep_long(struct reduce_columns *col, const uint32_t *order, uint32_
 			keep(col, rows[i].event);
 	keep(col, order[0]);
 	keep(col, last);
+	keep(col, longest);
 }
 
 /* Backwards, the first span met of the row above is the one around. */

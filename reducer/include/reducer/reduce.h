@@ -72,6 +72,7 @@ struct reducer_reduce_report {
 	int64_t text_bytes;              /* of the input, unpacked */
 	uint64_t output_bytes;           /* set by reducer_reduce_write() */
 	bool bound_reached;              /* a target that even the coarsest bins do not reach */
+	bool uncapped;                   /* to reach it, merged spans may be longer than their track's longest span */
 };
 
 /* Reads `path` and lays its events out. On failure *report says what it can. */
