@@ -86,9 +86,10 @@ static enum verify_class class_of(const struct verify *verify, const struct redu
 	case DREC_ASYNC_INSTANT:
 		return VERIFY_ASYNC_POINT;
 	default:
-		/* The old name of an instant. */
-		return extra_member(event, "ph", &phase) && text_is(phase, "\"I\"") ? VERIFY_INSTANT
-										    : VERIFY_KEPT;
+		/* The old name of an instant, which other formats do not know. */
+		return !verify->crossed && extra_member(event, "ph", &phase) && text_is(phase, "\"I\"")
+			       ? VERIFY_INSTANT
+			       : VERIFY_KEPT;
 	}
 }
 
@@ -153,7 +154,8 @@ static int add_value(struct loader *loader, struct verify_counter key, uint32_t 
 	return result;
 }
 
-/* Each number among the args of a counter sample; one in quotes is a number too. */
+/* Each number among the args of a counter sample; one in quotes is a number too, where the format can say so.
+ */
 static int read_values(struct loader *loader, const struct reducer_event *event,
 		       const struct verify_event *known)
 {
@@ -170,7 +172,7 @@ static int read_values(struct loader *loader, const struct reducer_event *event,
 		return 0;
 	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, name, value;
 	while (result == 0 && json_next_member(&rest, &name, &value)) {
-		if (value.bytes >= 2 && value.data[0] == '"')
+		if (value.bytes >= 2 && value.data[0] == '"' && !loader->verify->crossed)
 			value = (struct reducer_text){value.data + 1, value.bytes - 2};
 		if (!decimal_double(value, &number))
 			continue;
@@ -278,7 +280,7 @@ static int take_event(void *context, const struct reducer_event *event)
 	known.class = (uint8_t)class_of(loader->verify, event, &known);
 	if (known.class == VERIFY_NOTE)
 		known.kind = DREC_MARK;
-	known.has_more = event->args.bytes || event->extra.bytes;
+	known.has_more = !loader->verify->crossed && (event->args.bytes || event->extra.bytes);
 	known.is_step = verify_is_step(event);
 	known.same = content_of(loader, event, &known);
 	if (known.class == VERIFY_META || known.class == VERIFY_MARK)

@@ -47,7 +47,7 @@ struct verify_event {
 	uint8_t class;                      /* enum verify_class */
 	uint8_t kind;                       /* enum drec_kind */
 	uint8_t has_time;
-	uint8_t has_more; /* args or further members */
+	uint8_t has_more; /* args or further members that are compared */
 	uint8_t is_step;  /* a step mark */
 };
 
