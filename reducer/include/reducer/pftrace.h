@@ -16,8 +16,8 @@
  * Time: whole ns, rounded, so that spans stay nested as they were. Where the trace has a base, times are Unix
  * ns and a clock snapshot says so; else they are as written, moved so that none is below 0.
  *
- * Memory: 48 bytes an event, 40 a flow, names and tracks; the events' contents are in an unnamed file in
- * `spool_dir`.
+ * Memory: 48 bytes an event (56 more for a begin or end till it is paired), 32 a flow, names and tracks; the
+ * events' contents are in an unnamed file in `spool_dir`.
  */
 #ifndef REDUCER_PFTRACE_H
 #define REDUCER_PFTRACE_H
