@@ -465,6 +465,7 @@ size_t reducer_xplane_writer_left_out(const struct reducer_xplane_writer *w, str
 		[XW_LEFT_NO_TIME] = "events without a time",
 		[XW_LEFT_FAR] = "events more than 53 days from the others",
 		[XW_LEFT_MEMBERS] = "top-level members",
+		[XW_LEFT_OVERLAP] = "spans that overlap on one line (512 lines of their track are full)",
 	};
 	size_t count = 0;
 	for (int i = 0; i < XW_LEFT_KINDS; i++)

@@ -10,7 +10,7 @@
 #include "xplane_space.h"
 #include "xplane_writer_inside.h"
 
-enum { FREE_TID = 1000001, PARTS_MAX = 4096 };
+enum { FREE_TID = 1000001, PARTS_MAX = 512 };
 #define FAR_NS (INT64_MAX / 1000 / 2) /* on each side: times and lengths in ps stay within 63 bits */
 
 static bool has_place(const struct xw_event *event)
@@ -155,10 +155,12 @@ static int place_spans(struct reducer_xplane_writer *w, const struct placed *spa
 		size_t at = 0;
 		while (at < n_parts && !part_takes(&parts[at], &span[i]))
 			at++;
-		if (at == n_parts && n_parts == PARTS_MAX)
+		if (at == n_parts && n_parts == PARTS_MAX) {
 			at = PARTS_MAX - 1;
-		else if (at == n_parts)
+			w->left_out[XW_LEFT_OVERLAP]++;
+		} else if (at == n_parts) {
 			result = add_part(w, &parts, &n_parts, row);
+		}
 		if (result == 0) {
 			w->event[span[i].index].row = parts[at].row;
 			result = part_push(&parts[at], span[i].end_ps);

@@ -660,6 +660,20 @@ START_TEST(overlaps_go_to_a_further_line)
 }
 END_TEST
 
+START_TEST(lines_are_bounded_and_nothing_is_lost)
+{
+	struct reducer_read_report report;
+	struct output output = begin("many.pb", NULL);
+	for (int i = 0; i < 600; i++)
+		add_span(&output, "x", i, 1000);
+	end(&output);
+	ck_assert_uint_eq(left_out(&output, "overlap on one line"), 600 - 512);
+	struct lines lines = lines_of(output.path, &report);
+	ck_assert_uint_eq(lines.events, 600);
+	free(lines.text);
+}
+END_TEST
+
 START_TEST(random_spans_never_overlap_on_a_line)
 {
 	struct reducer_read_report report;
@@ -828,6 +842,7 @@ int main(void)
 		{"counters of one and more series", counters_of_one_and_more_series, 1},
 		{"marks and losses have names", marks_and_losses_have_names, 1},
 		{"overlaps go to a further line", overlaps_go_to_a_further_line, 1},
+		{"lines are bounded and nothing is lost", lines_are_bounded_and_nothing_is_lost, 1},
 		{"random spans never overlap on a line", random_spans_never_overlap_on_a_line, 1},
 		{"Unix times become session-relative", unix_times_become_session_relative, 1},
 		{"a base is said, negative times move it", a_base_is_said_and_negative_times_move_it, 1},

@@ -6,7 +6,7 @@
  * ids, names, times, stats. For events of another origin
  * - a process whose name XProf draws (/host:CPU, /device:TPU:N, /device:GPU:N, /device:CUSTOM:…) keeps it, any
  *   other one becomes /device:CUSTOM:<name, or pid>;
- * - events that overlap without nesting go to a further line of the same name;
+ * - events that overlap without nesting go to a further line of the same name, up to 512 of them;
  * - counters go to lines `_counters_`, each series one counter;
  * - begins and ends become spans; asynchronous ones on a line of their name; marks and losses become spans and
  *   instants;
