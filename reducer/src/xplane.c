@@ -41,7 +41,8 @@ static int deliver(struct reading *reading, struct reducer_event *event)
 	event->depth = DREC_DEPTH_UNKNOWN;
 	if (event->args.bytes)
 		event->args_flag = DREC_FLAG_ARGS_JSON;
-	if (reading->group.failed || reading->track.failed || reading->name.failed || reading->said.args.failed)
+	if (reading->group.failed || reading->track.failed || reading->name.failed ||
+	    reading->said.args.failed)
 		return -ENOMEM;
 	reading->report->events++;
 	if (reading->sink->event)
@@ -186,7 +187,8 @@ static int say_plane(struct reading *reading, const struct xplane_plane *plane)
 	set_group(reading, plane);
 	xplane_said_clear(&reading->said);
 	xplane_say_stats(&reading->said, &reading->space, plane->content, XPLANE_STATS, &reading->stats, "");
-	struct reducer_text name = plane->given.bytes ? reading->said.own[XPLANE_OWN_PROCESS_NAME] : plane->name;
+	struct reducer_text name =
+		plane->given.bytes ? reading->said.own[XPLANE_OWN_PROCESS_NAME] : plane->name;
 	if (plane->special == XPLANE_REDUCED) {
 		buffer_clear(&reading->group);
 		return deliver_meta(reading, REDUCER_MARK_REDUCED, false);
@@ -231,7 +233,8 @@ static struct reducer_text clean(struct reading *reading, struct reducer_text te
 static struct reducer_text name_of(struct reading *reading, const struct xplane_entry *metadata, int64_t id)
 {
 	if (metadata)
-		return clean(reading, xplane_text_field(proto_of(xplane_entry_text(metadata)), XEVENT_METADATA_NAME));
+		return clean(reading,
+			     xplane_text_field(proto_of(xplane_entry_text(metadata)), XEVENT_METADATA_NAME));
 	buffer_clear(&reading->name);
 	buffer_add_byte(&reading->name, '#');
 	xplane_add_i64(&reading->name, id);
@@ -287,8 +290,8 @@ static void set_duration(struct reading *reading, const struct proto_field *fiel
 	event->duration_ps = (uint16_t)(found->duration_ps % 1000);
 }
 
-static int deliver_event(struct reading *reading, const struct xplane_line *line, const struct proto_field *field,
-			 bool counters)
+static int deliver_event(struct reading *reading, const struct xplane_line *line,
+			 const struct proto_field *field, bool counters)
 {
 	struct xplane_event found;
 	struct reducer_event event = {.has_time = 1};
@@ -399,7 +402,8 @@ static int say_texts(struct reading *reading)
 		buffer_add_byte(&value, '[');
 		buffer_add_text(&value, text_of(&reading->space.texts[i]));
 		buffer_add_byte(&value, ']');
-		result = value.failed ? value.failed : deliver_member(reading, literal_text(keys[i]), text_of(&value));
+		result = value.failed ? value.failed
+				      : deliver_member(reading, literal_text(keys[i]), text_of(&value));
 		buffer_free(&value);
 	}
 	return result;
@@ -414,7 +418,8 @@ static int say_members(struct reading *reading, const struct xplane_plane *plane
 	int result = 0;
 	while (result == 0 && proto_next(&rest, &field) > 0) {
 		if (field.number != XPLANE_STATS || field.wire != PROTO_BYTES ||
-		    xplane_parse_stat(field.content, &stat) < 0 || stat.kind != XSTAT_STR || !json_valid(stat.text))
+		    xplane_parse_stat(field.content, &stat) < 0 || stat.kind != XSTAT_STR ||
+		    !json_valid(stat.text))
 			continue;
 		const struct xplane_entry *entry = xplane_map_find(&reading->stats, stat.metadata_id);
 		if (entry)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two sweeps over the same bytes: the first measures every line and plane that changes, for lengths stand before
- * contents, the second writes. Both take each event through event_stays(), so they see the same.
+ * Two sweeps over the same bytes: the first measures every line and plane that changes, for lengths stand
+ * before contents, the second writes. Both take each event through event_stays(), so they see the same.
  */
 #include <reducer/xplane_filter.h>
 
@@ -26,7 +26,7 @@ enum { FLUSH_BYTES = 256 << 10 };
 struct filter_row {
 	struct buffer added; /* events, as fields of the line */
 	uint64_t bytes;      /* of the new message */
-	int64_t timestamp_ns; /* of the line; looked for at the first addition, for the whole line may be passed */
+	int64_t timestamp_ns; /* of the line; looked for once, for it may stand after all events */
 	bool changed, has_timestamp;
 };
 
@@ -206,7 +206,8 @@ static int add_event(struct reducer_xplane_filter *filter, const struct filter_p
 	proto_add_u64(out, XEVENT_METADATA_ID, (uint64_t)name);
 	proto_add_u64(out, XEVENT_OFFSET_PS, (uint64_t)offset);
 	if (event->kind == DREC_SPAN)
-		proto_add_u64(out, XEVENT_DURATION_PS, (uint64_t)(event->duration_ns * 1000 + event->duration_ps));
+		proto_add_u64(out, XEVENT_DURATION_PS,
+			      (uint64_t)(event->duration_ns * 1000 + event->duration_ps));
 	buffer_add_text(out, xw_text(&filter->scratch.stats));
 	proto_end(out, begun);
 	result = xplane_stats_failed(&filter->scratch);
@@ -247,7 +248,8 @@ static int event_stays(struct reducer_xplane_filter *filter, const struct xplane
 	return n < filter->n_events ? filter->keep[n / 8] >> (n % 8) & 1 : 1;
 }
 
-static int measure_row(struct reducer_xplane_filter *filter, const struct xplane_row *row, struct filter_row *ret)
+static int measure_row(struct reducer_xplane_filter *filter, const struct xplane_row *row,
+		       struct filter_row *ret)
 {
 	struct proto rest = row->content;
 	struct proto_field field;
@@ -323,7 +325,8 @@ static int flush(struct reducer_xplane_filter *filter, const char *data, size_t 
 
 static int flush_out(struct reducer_xplane_filter *filter)
 {
-	int result = filter->out.failed ? filter->out.failed : flush(filter, filter->out.data, filter->out.bytes);
+	int result =
+		filter->out.failed ? filter->out.failed : flush(filter, filter->out.data, filter->out.bytes);
 	buffer_clear(&filter->out);
 	return result;
 }
@@ -352,7 +355,8 @@ static void add_length(struct reducer_xplane_filter *filter, uint32_t number, ui
 	proto_add_varint(&filter->out, bytes);
 }
 
-static int write_row(struct reducer_xplane_filter *filter, const struct xplane_row *row, const struct filter_row *to)
+static int write_row(struct reducer_xplane_filter *filter, const struct xplane_row *row,
+		     const struct filter_row *to)
 {
 	struct proto rest = row->content;
 	struct proto_field field;
@@ -412,7 +416,8 @@ static bool is_plane(const struct proto_field *field)
 /* All of the file; without a plane's bytes where it only measures. */
 static int measure(struct reducer_xplane_filter *filter, uint64_t *ret_bytes)
 {
-	struct proto rest = proto_of((struct reducer_text){(const char *)filter->space.data, filter->space.bytes});
+	struct proto rest =
+		proto_of((struct reducer_text){(const char *)filter->space.data, filter->space.bytes});
 	struct proto_field field;
 	uint32_t plane = 0;
 	uint64_t bytes = filter->mark.bytes;
@@ -427,7 +432,8 @@ static int measure(struct reducer_xplane_filter *filter, uint64_t *ret_bytes)
 			return result;
 		const struct filter_plane *to = &filter->plane[plane];
 		if (!gives_way(filter, plane))
-			bytes += to->changed ? length_bytes(to->bytes) + to->bytes : (uint64_t)(rest.at - field.from);
+			bytes += to->changed ? length_bytes(to->bytes) + to->bytes
+					     : (uint64_t)(rest.at - field.from);
 		plane++;
 	}
 	*ret_bytes = bytes;
@@ -436,7 +442,8 @@ static int measure(struct reducer_xplane_filter *filter, uint64_t *ret_bytes)
 
 static int write_all(struct reducer_xplane_filter *filter)
 {
-	struct proto rest = proto_of((struct reducer_text){(const char *)filter->space.data, filter->space.bytes});
+	struct proto rest =
+		proto_of((struct reducer_text){(const char *)filter->space.data, filter->space.bytes});
 	struct proto_field field;
 	uint32_t plane = 0;
 	int result = 0;

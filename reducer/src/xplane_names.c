@@ -24,13 +24,15 @@ static uint64_t hash_of(struct reducer_text key)
 	return hash ^ hash >> 32;
 }
 
-static struct xplane_interned *slot_of(const struct xplane_intern *intern, uint64_t hash, struct reducer_text key)
+static struct xplane_interned *slot_of(const struct xplane_intern *intern, uint64_t hash,
+				       struct reducer_text key)
 {
 	size_t at = (size_t)hash & (intern->room - 1);
 	for (;; at = (at + 1) & (intern->room - 1)) {
 		struct xplane_interned *entry = &intern->entry[at];
-		if (!entry->id || (entry->hash == hash && entry->bytes == key.bytes &&
-				   memcmp(intern->keys.data + entry->at, key.bytes ? key.data : "", key.bytes) == 0))
+		if (!entry->id ||
+		    (entry->hash == hash && entry->bytes == key.bytes &&
+		     memcmp(intern->keys.data + entry->at, key.bytes ? key.data : "", key.bytes) == 0))
 			return entry;
 	}
 }
@@ -124,8 +126,9 @@ int64_t xplane_names_stat(struct xplane_names *names, struct reducer_text name, 
 	proto_add_u64(out, 1, (uint64_t)*id);
 	proto_add_bytes(out, XSTAT_METADATA_NAME, name);
 	if (json)
-		proto_add_bytes(out, XSTAT_METADATA_DESCRIPTION,
-				(struct reducer_text){XPLANE_JSON_DESCRIPTION, sizeof(XPLANE_JSON_DESCRIPTION) - 1});
+		proto_add_bytes(
+			out, XSTAT_METADATA_DESCRIPTION,
+			(struct reducer_text){XPLANE_JSON_DESCRIPTION, sizeof(XPLANE_JSON_DESCRIPTION) - 1});
 	proto_end(out, value);
 	proto_end(out, entry);
 	return *id;

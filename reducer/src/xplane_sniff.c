@@ -29,8 +29,8 @@ static bool plane_field_is_known(const struct proto_field *field)
 }
 
 /*
- * Every writer of protobuf puts fields in the order of their numbers: an optional id, then the name. Perfetto's
- * packets begin with 0x0a too, but nothing that looks like a name stands there.
+ * Every writer of protobuf puts fields in the order of their numbers: an optional id, then the name.
+ * Perfetto's packets begin with 0x0a too, but nothing that looks like a name stands there.
  */
 static bool is_plane(struct proto plane)
 {

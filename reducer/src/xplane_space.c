@@ -17,7 +17,8 @@
 enum { HOST_PID = 701, DEVICE_PID = 1, CUSTOM_PID = 501, OTHER_PID = 1001, FREE_TID = 1000001 };
 enum { TEXTS_BYTES_MAX = 16 << 20 };
 
-void xplane_problem(const struct xplane_space *space, const uint8_t *at, size_t skipped, const char *format, ...)
+void xplane_problem(const struct xplane_space *space, const uint8_t *at, size_t skipped, const char *format,
+		    ...)
 {
 	struct reducer_read_report *report = space->report;
 	va_list arguments;
@@ -331,7 +332,8 @@ int xplane_space_find(struct xplane_space *space, const uint8_t *data, size_t by
 		else if (ours && !cut)
 			add_text(space, &field);
 		if (cut)
-			xplane_problem(space, data + bytes, 0, "the file ends inside field %u that begins at byte %zu",
+			xplane_problem(space, data + bytes, 0,
+				       "the file ends inside field %u that begins at byte %zu",
 				       (unsigned)field.number, (size_t)(field.from - data));
 	}
 	if (failed == 0 && result < 0)

@@ -54,8 +54,8 @@ int xplane_space_find(struct xplane_space *space, const uint8_t *data, size_t by
 void xplane_space_free(struct xplane_space *space);
 
 /* Reports something at `at` that is not delivered; `skipped` bytes of it. */
-void xplane_problem(const struct xplane_space *space, const uint8_t *at, size_t skipped, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+void xplane_problem(const struct xplane_space *space, const uint8_t *at, size_t skipped, const char *format,
+		    ...) __attribute__((format(printf, 4, 5)));
 
 /* pid and tid as JSON. */
 void xplane_add_group(struct buffer *out, const struct xplane_plane *plane);

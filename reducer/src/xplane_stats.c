@@ -127,16 +127,18 @@ static unsigned bytes_of(struct xplane_stats *stats, struct reducer_text json)
 		return XSTAT_NONE;
 	rest = (struct reducer_text){json.data + 1, json.bytes - 2};
 	json_next_member(&rest, &key, &value);
-	unsigned kind = text_is(key, "\"base64\"") ? XSTAT_BYTES : text_is(key, "\"gzip_base64\"") ? XSTAT_GZIP
-												   : XSTAT_NONE;
+	unsigned kind = text_is(key, "\"base64\"")        ? XSTAT_BYTES
+			: text_is(key, "\"gzip_base64\"") ? XSTAT_GZIP
+							  : XSTAT_NONE;
 	buffer_clear(&stats->text);
-	if (kind && xplane_decode_base64(&stats->text, (struct reducer_text){value.data + 1, value.bytes - 2}))
+	if (kind &&
+	    xplane_decode_base64(&stats->text, (struct reducer_text){value.data + 1, value.bytes - 2}))
 		return kind;
 	return XSTAT_NONE;
 }
 
-static void add_json(struct xplane_stats *stats, struct buffer *out, uint32_t number, struct reducer_text name,
-		     struct reducer_text json)
+static void add_json(struct xplane_stats *stats, struct buffer *out, uint32_t number,
+		     struct reducer_text name, struct reducer_text json)
 {
 	size_t begun = begin_stat(out, number, xplane_names_stat(stats->names, name, true));
 	if (json_valid(json)) {
@@ -149,8 +151,8 @@ static void add_json(struct xplane_stats *stats, struct buffer *out, uint32_t nu
 	proto_end(out, begun);
 }
 
-static void add_value(struct xplane_stats *stats, struct buffer *out, uint32_t number, struct reducer_text name,
-		      struct reducer_text json)
+static void add_value(struct xplane_stats *stats, struct buffer *out, uint32_t number,
+		      struct reducer_text name, struct reducer_text json)
 {
 	struct reducer_text text;
 	uint64_t bits = 0;
@@ -221,7 +223,8 @@ void xplane_stats_add_args(struct xplane_stats *stats, struct reducer_text args)
 	if (!args.bytes)
 		return;
 	if (args.data[0] != '{' || args.bytes < 2) {
-		add_json(stats, &stats->stats, stats->number, literal_text(xplane_own_name(XPLANE_OWN_ARGS)), args);
+		add_json(stats, &stats->stats, stats->number, literal_text(xplane_own_name(XPLANE_OWN_ARGS)),
+			 args);
 		return;
 	}
 	struct reducer_text rest = {args.data + 1, args.bytes - 2};
@@ -253,7 +256,8 @@ void xplane_stats_add_event(struct xplane_stats *stats, const struct reducer_eve
 {
 	if (event->category.bytes && !text_is(event->category, REDUCER_MARK_MERGED))
 		add_string(stats, &stats->stats, stats->number,
-			   xplane_names_stat(stats->names, literal_text(xplane_own_name(XPLANE_OWN_CATEGORY)), false),
+			   xplane_names_stat(stats->names, literal_text(xplane_own_name(XPLANE_OWN_CATEGORY)),
+					     false),
 			   event->category);
 	if (event->has_id) {
 		buffer_clear(&stats->text);

@@ -36,7 +36,9 @@ void xplane_add_double(struct buffer *out, double value)
 	char text[64], digits[17];
 	size_t n = 0;
 	if (!isfinite(value)) {
-		buffer_add_literal(out, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+		buffer_add_literal(out, isnan(value) ? "\"NaN\""
+					: value > 0  ? "\"Infinity\""
+						     : "\"-Infinity\"");
 		return;
 	}
 	/* Only the digits and the exponent are taken: the point is the locale's. */
@@ -197,7 +199,8 @@ static double number_of(const struct xplane_stat *stat)
 	return stat->kind == XSTAT_INT64 ? (double)(int64_t)stat->number : (double)stat->number;
 }
 
-static void add_value(struct buffer *out, const struct xplane_stat *stat, const struct xplane_map *stats, bool json)
+static void add_value(struct buffer *out, const struct xplane_stat *stat, const struct xplane_map *stats,
+		      bool json)
 {
 	switch (stat->kind) {
 	case XSTAT_DOUBLE:
@@ -237,8 +240,9 @@ static bool too_long(const struct xplane_said *said, const struct xplane_stat *s
 	       stat->text.bytes * 2 > REDUCER_XPLANE_ARGS_MAX - said->args.bytes;
 }
 
-static void say_one(struct xplane_said *said, const struct xplane_space *space, const struct xplane_stat *stat,
-		    const struct xplane_entry *entry, const struct xplane_map *stats, const char *prefix)
+static void say_one(struct xplane_said *said, const struct xplane_space *space,
+		    const struct xplane_stat *stat, const struct xplane_entry *entry,
+		    const struct xplane_map *stats, const char *prefix)
 {
 	size_t before = said->args.bytes;
 	if (entry)
@@ -271,8 +275,8 @@ static void say_one(struct xplane_said *said, const struct xplane_space *space, 
 }
 
 /* A stat of our own that is no arg. */
-static void take_own(struct xplane_said *said, const struct xplane_stat *stat, const struct xplane_entry *entry,
-		     const struct xplane_map *stats)
+static void take_own(struct xplane_said *said, const struct xplane_stat *stat,
+		     const struct xplane_entry *entry, const struct xplane_map *stats)
 {
 	said->own[entry->own] = stat->text;
 	if (stat->kind == XSTAT_REF) {
@@ -283,13 +287,14 @@ static void take_own(struct xplane_said *said, const struct xplane_stat *stat, c
 }
 
 /* driverec.events has to come before all others. */
-static void say_count_of_merged(struct xplane_said *said, const struct xplane_space *space, struct proto message,
-				uint32_t number, const struct xplane_map *stats)
+static void say_count_of_merged(struct xplane_said *said, const struct xplane_space *space,
+				struct proto message, uint32_t number, const struct xplane_map *stats)
 {
 	struct proto_field field;
 	struct xplane_stat stat;
 	while (!said->merged && proto_next(&message, &field) > 0) {
-		if (field.number != number || field.wire != PROTO_BYTES || xplane_parse_stat(field.content, &stat) < 0)
+		if (field.number != number || field.wire != PROTO_BYTES ||
+		    xplane_parse_stat(field.content, &stat) < 0)
 			continue;
 		const struct xplane_entry *entry = xplane_map_find(stats, stat.metadata_id);
 		if (!entry || entry->own != XPLANE_OWN_EVENTS)

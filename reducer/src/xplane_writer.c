@@ -84,7 +84,8 @@ uint32_t xw_add_row(struct reducer_xplane_writer *w, const struct xw_row *row)
 	return w->n_rows++;
 }
 
-uint32_t xw_row_of(struct reducer_xplane_writer *w, uint32_t plane, enum xw_row_kind kind, struct reducer_text track)
+uint32_t xw_row_of(struct reducer_xplane_writer *w, uint32_t plane, enum xw_row_kind kind,
+		   struct reducer_text track)
 {
 	if (plane == XW_NOTHING)
 		return XW_NOTHING;
@@ -151,7 +152,8 @@ static struct xw_event times_of(const struct reducer_event *event, enum xw_kind 
 	};
 }
 
-static int add_named(struct reducer_xplane_writer *w, struct xw_event event, uint32_t row, struct reducer_text name)
+static int add_named(struct reducer_xplane_writer *w, struct xw_event event, uint32_t row,
+		     struct reducer_text name)
 {
 	event.row = row;
 	event.metadata = name_id(w, w->row[row].plane, name);
@@ -233,8 +235,8 @@ static uint32_t counter_row(struct reducer_xplane_writer *w, const struct reduce
 	return xw_row_of(w, plane, XW_COUNTERS, event->track);
 }
 
-static void say_number(struct reducer_xplane_writer *w, const char *name, struct reducer_text key, unsigned kind,
-		       uint64_t bits)
+static void say_number(struct reducer_xplane_writer *w, const char *name, struct reducer_text key,
+		       unsigned kind, uint64_t bits)
 {
 	struct buffer *out = &w->scratch.stats;
 	struct reducer_text said = key.bytes ? key : xw_literal(name);
@@ -350,7 +352,8 @@ static int add_loss(struct reducer_xplane_writer *w, const struct reducer_event 
 	buffer_add_literal(&w->text, drec_loss_name(event->mark));
 	xplane_stats_clear(&w->scratch, &w->plane[w->row[row].plane].names, XEVENT_STATS);
 	xplane_stats_add_u64(&w->scratch, "events", event->count);
-	xplane_stats_add_u64(&w->scratch, "for_ns", event->duration_ns < 0 ? 0 : (uint64_t)event->duration_ns);
+	xplane_stats_add_u64(&w->scratch, "for_ns",
+			     event->duration_ns < 0 ? 0 : (uint64_t)event->duration_ns);
 	xplane_stats_add_text(&w->scratch, xplane_own_name(XPLANE_OWN_CATEGORY), xw_literal("driverec.loss"));
 	return add_named(w, times_of(event, XW_INSTANT), row, xw_text(&w->text));
 }
@@ -451,7 +454,8 @@ const struct reducer_writer_stats *reducer_xplane_writer_stats(const struct redu
 	return &w->stats;
 }
 
-size_t reducer_xplane_writer_left_out(const struct reducer_xplane_writer *w, struct reducer_left_out *ret, size_t room)
+size_t reducer_xplane_writer_left_out(const struct reducer_xplane_writer *w, struct reducer_left_out *ret,
+				      size_t room)
 {
 	static const char *const what[XW_LEFT_KINDS] = {
 		[XW_LEFT_FLOWS] = "flow ends",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the XPlane writer. xplane_writer.c takes events: the stats of each go, encoded, to the spool, and
- * what orders it stays in memory. xplane_writer_meta.c takes metadata events and members. At the end
+ * The parts of the XPlane writer. xplane_writer.c takes events: the stats of each go, encoded, to the spool,
+ * and what orders it stays in memory. xplane_writer_meta.c takes metadata events and members. At the end
  * xplane_writer_pair.c makes spans of begins and ends, xplane_writer_rows.c gives lines their ids and splits
  * those whose events overlap, and xplane_writer_out.c measures and writes the file.
  */

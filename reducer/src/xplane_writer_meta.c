@@ -23,7 +23,8 @@ static int64_t integer_of(struct reducer_text args, const char *key, int64_t oth
 }
 
 /* The text that a member of the args says goes to `out`; false where it is no text. */
-static bool take_text(struct reducer_xplane_writer *w, struct reducer_text args, const char *key, struct buffer *out)
+static bool take_text(struct reducer_xplane_writer *w, struct reducer_text args, const char *key,
+		      struct buffer *out)
 {
 	struct reducer_text text;
 	if (!xplane_string_of(&w->text, xplane_member_of(args, key), &text))
@@ -47,8 +48,8 @@ static void add_member(struct buffer *out, const char *key, struct reducer_text 
 }
 
 /* A metadata event that no field stands for. */
-static int note(struct reducer_xplane_writer *w, uint32_t plane, struct reducer_text name, struct reducer_text track,
-		struct reducer_text args, struct reducer_text extra)
+static int note(struct reducer_xplane_writer *w, uint32_t plane, struct reducer_text name,
+		struct reducer_text track, struct reducer_text args, struct reducer_text extra)
 {
 	struct buffer value = {0};
 	int result;
@@ -83,7 +84,8 @@ static int take_plane_info(struct reducer_xplane_writer *w, uint32_t plane, cons
 	return 0;
 }
 
-static int take_process_name(struct reducer_xplane_writer *w, uint32_t plane, const struct reducer_event *event)
+static int take_process_name(struct reducer_xplane_writer *w, uint32_t plane,
+			     const struct reducer_event *event)
 {
 	if (!take_text(w, event->args, "name", &w->plane[plane].name))
 		return note(w, plane, event->name, event->track, event->args, event->extra);
@@ -92,7 +94,8 @@ static int take_process_name(struct reducer_xplane_writer *w, uint32_t plane, co
 }
 
 /* The reader says the pid as sort index: then there is nothing to note. */
-static int take_process_sort_index(struct reducer_xplane_writer *w, uint32_t plane, const struct reducer_event *event)
+static int take_process_sort_index(struct reducer_xplane_writer *w, uint32_t plane,
+				   const struct reducer_event *event)
 {
 	struct reducer_text index = xplane_member_of(event->args, "sort_index");
 	if (index.bytes && index.bytes == event->group.bytes &&
@@ -101,7 +104,8 @@ static int take_process_sort_index(struct reducer_xplane_writer *w, uint32_t pla
 	return note(w, plane, event->name, event->track, event->args, event->extra);
 }
 
-static int take_thread_name(struct reducer_xplane_writer *w, uint32_t plane, const struct reducer_event *event)
+static int take_thread_name(struct reducer_xplane_writer *w, uint32_t plane,
+			    const struct reducer_event *event)
 {
 	uint32_t row = xw_row_of(w, plane, XW_THREAD, event->track);
 	if (row == XW_NOTHING)
@@ -111,7 +115,8 @@ static int take_thread_name(struct reducer_xplane_writer *w, uint32_t plane, con
 	return w->row[row].name.failed;
 }
 
-static int take_thread_sort_index(struct reducer_xplane_writer *w, uint32_t plane, const struct reducer_event *event)
+static int take_thread_sort_index(struct reducer_xplane_writer *w, uint32_t plane,
+				  const struct reducer_event *event)
 {
 	uint32_t row = xw_row_of(w, plane, XW_THREAD, event->track);
 	if (row == XW_NOTHING)
@@ -136,7 +141,8 @@ static int take_line_info(struct reducer_xplane_writer *w, uint32_t plane, const
 }
 
 /* The args of an aggregated event or of metadata, less what is a field: the rest are stats. */
-static int say_rest(struct reducer_xplane_writer *w, uint32_t plane, struct reducer_text args, bool aggregated)
+static int say_rest(struct reducer_xplane_writer *w, uint32_t plane, struct reducer_text args,
+		    bool aggregated)
 {
 	static const char *const fields[] = {"\"name\"", "\"num_occurrences\"", "\"duration_ps\""};
 	struct reducer_text rest = {args.data + 1, args.bytes - 2}, key, value;
@@ -194,7 +200,8 @@ static int take_aggregated(struct reducer_xplane_writer *w, uint32_t plane, cons
 	return xw_add_event(w, one);
 }
 
-static int take_event_metadata(struct reducer_xplane_writer *w, uint32_t plane, const struct reducer_event *event)
+static int take_event_metadata(struct reducer_xplane_writer *w, uint32_t plane,
+			       const struct reducer_event *event)
 {
 	struct reducer_text name;
 	if (event->args.bytes < 2 || event->args.data[0] != '{' ||
@@ -219,7 +226,8 @@ static int take_reduced(struct reducer_xplane_writer *w, const struct reducer_ev
 	return plane == XW_NOTHING ? -ENOMEM : add_plane_stats(w, plane, event->args);
 }
 
-static int take_plane_stats(struct reducer_xplane_writer *w, uint32_t plane, const struct reducer_event *event)
+static int take_plane_stats(struct reducer_xplane_writer *w, uint32_t plane,
+			    const struct reducer_event *event)
 {
 	return add_plane_stats(w, plane, event->args);
 }
@@ -302,7 +310,8 @@ int xw_member(struct reducer_xplane_writer *w, const struct reducer_member *memb
 	static const struct {
 		const char *key;
 		uint32_t number;
-	} texts[] = {{"errors", XSPACE_ERRORS}, {"warnings", XSPACE_WARNINGS}, {"hostnames", XSPACE_HOSTNAMES}};
+	} texts[] = {
+		{"errors", XSPACE_ERRORS}, {"warnings", XSPACE_WARNINGS}, {"hostnames", XSPACE_HOSTNAMES}};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (!text_is(member->key, texts[i].key) || !take_texts(w, texts[i].number, member->value))
 			continue;

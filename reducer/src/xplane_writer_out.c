@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures and writes the file. A message's length stands before it, so everything is measured first; nothing is
- * written of a file that would be too large. */
+/* Measures and writes the file. A message's length stands before it, so everything is measured first; nothing
+ * is written of a file that would be too large. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,9 @@ bool xw_is_drawn(struct reducer_text name)
 /* Names that mean something to XProf. */
 static bool is_plane_name(struct reducer_text name)
 {
-	return starts_with(name, "/host:") || starts_with(name, "/device:") || starts_with(name, "/virtualdevice:") ||
-	       starts_with(name, "#Chip") || text_is(name, XPLANE_ENVIRONMENT);
+	return starts_with(name, "/host:") || starts_with(name, "/device:") ||
+	       starts_with(name, "/virtualdevice:") || starts_with(name, "#Chip") ||
+	       text_is(name, XPLANE_ENVIRONMENT);
 }
 
 /* --- what the planes are called --- */
@@ -70,7 +71,8 @@ static int name_plane(struct reducer_xplane_writer *w, uint32_t index, struct xp
 	if (plane->group.bytes)
 		xplane_stats_add_text(&w->scratch, xplane_own_name(XPLANE_OWN_PID), xw_text(&plane->group));
 	if (plane->named)
-		xplane_stats_add_text(&w->scratch, xplane_own_name(XPLANE_OWN_PROCESS_NAME), xw_text(&plane->name));
+		xplane_stats_add_text(&w->scratch, xplane_own_name(XPLANE_OWN_PROCESS_NAME),
+				      xw_text(&plane->name));
 	if (!is_plane_name(xw_text(&plane->name)))
 		buffer_add_literal(&name, "/device:CUSTOM:");
 	if (plane->name.bytes)
@@ -111,7 +113,9 @@ static int number_kind(struct reducer_xplane_writer *w, bool custom)
 			int64_t wanted = plane->has_info ? plane->id : wanted_id(plane, custom);
 			bool of_kind = starts_with(xw_text(&plane->name), "/device:CUSTOM:") == custom;
 			if (!of_kind || !starts_with(xw_text(&plane->name), "/device:") || plane->special ||
-			    turn != (plane->has_info ? 0 : wanted >= 0 && !xplane_map_find(&used, wanted) ? 1 : 2) ||
+			    turn != (plane->has_info                                  ? 0
+				     : wanted >= 0 && !xplane_map_find(&used, wanted) ? 1
+										      : 2) ||
 			    (turn == 2 && plane->numbered))
 				continue;
 			while (turn == 2 && xplane_map_find(&used, free_id))
@@ -268,7 +272,8 @@ static int64_t duration_of(const struct xw_event *event)
 static uint64_t event_bytes(const struct reducer_xplane_writer *w, const struct xw_row *row,
 			    const struct xw_event *event)
 {
-	uint64_t bytes = number_bytes(event->metadata) + number_bytes(offset_of(w, row, event)) + event->bytes;
+	uint64_t bytes =
+		number_bytes(event->metadata) + number_bytes(offset_of(w, row, event)) + event->bytes;
 	if (has_duration(event))
 		bytes += number_bytes(duration_of(event));
 	if (event->partner != XW_NOTHING)
@@ -361,7 +366,8 @@ static int write_event(struct writing *writing, const struct xw_row *row, const 
 	if (event->bytes)
 		result = spool_read(w->spool, event->place, event->bytes, out);
 	if (result == 0 && event->partner != XW_NOTHING)
-		result = spool_read(w->spool, w->event[event->partner].place, w->event[event->partner].bytes, out);
+		result = spool_read(w->spool, w->event[event->partner].place, w->event[event->partner].bytes,
+				    out);
 	if (event->kind == XW_AGGREGATED)
 		proto_add_u64(out, XEVENT_OCCURRENCES, (uint64_t)offset_of(w, row, event));
 	return result == 0 && out->bytes >= FLUSH_BYTES ? flush(writing) : result;
@@ -407,7 +413,8 @@ static int compare_rows(const void *a, const void *b, void *context)
 	const struct xw_row *p = &w->row[x], *q = &w->row[y];
 	if (p->plane != q->plane)
 		return p->plane < q->plane ? -1 : 1;
-	uint32_t of_p = p->part_of == XW_NOTHING ? x : p->part_of, of_q = q->part_of == XW_NOTHING ? y : q->part_of;
+	uint32_t of_p = p->part_of == XW_NOTHING ? x : p->part_of,
+		 of_q = q->part_of == XW_NOTHING ? y : q->part_of;
 	if (of_p != of_q)
 		return of_p < of_q ? -1 : 1;
 	return (x > y) - (x < y);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Begins and ends, in the order of time, made spans. An end closes the innermost open begin of its line (or of its
- * async id) that has its name; one without a name closes the innermost.
+ * Begins and ends, in the order of time, made spans. An end closes the innermost open begin of its line (or
+ * of its async id) that has its name; one without a name closes the innermost.
  */
 #include <errno.h>
 #include <stdlib.h>

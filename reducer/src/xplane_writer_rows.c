@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Before anything is written: where the session starts, which events go to which line, and what lines are called. */
+/* Before anything is written: where the session starts, which events go to which line, and what lines are
+ * called. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,7 +207,8 @@ static int split_rows(struct reducer_xplane_writer *w)
 
 static bool has_number(const struct xw_row *row, int64_t *ret_id)
 {
-	return row->kind == XW_THREAD && row->part_of == XW_NOTHING && decimal_i64(xw_text(&row->track), ret_id);
+	return row->kind == XW_THREAD && row->part_of == XW_NOTHING &&
+	       decimal_i64(xw_text(&row->track), ret_id);
 }
 
 /* Says in a stat of the plane which track a line is of, where its id does not. */

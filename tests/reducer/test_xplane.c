@@ -365,12 +365,13 @@ START_TEST(stats_of_all_kinds)
 		pb_metadata(&plane, 5, i + 1, names[i], NULL);
 	pb_metadata(&plane, 4, 1, "e", "shown");
 	end_plane();
-	const char *text = "instant 701/1 0.000 e {\"n\":18446744073709551615,\"n\":-9223372036854775808,"
-			   "\"s\":\"a \\\"b\\\"\\n\xef\xbf\xbd\",\"b\\u001f\":{\"base64\":\"Af8=\"},\"r\":\"value\","
-			   "\"r\":\"#99\",\"#77\":{\"gzip_base64\":\"emlw\"},\"n\":null,"
-			   "\"d\":0.10000000000000001,\"d\":1.0000000000000001e300,\"d\":-2.0,"
-			   "\"d\":4.9406564584124654e-324,\"d\":3.3333333333333332e-10,\"d\":\"Infinity\","
-			   "\"d\":\"NaN\",\"meta:display_name\":\"shown\"}\n";
+	const char *text =
+		"instant 701/1 0.000 e {\"n\":18446744073709551615,\"n\":-9223372036854775808,"
+		"\"s\":\"a \\\"b\\\"\\n\xef\xbf\xbd\",\"b\\u001f\":{\"base64\":\"Af8=\"},\"r\":\"value\","
+		"\"r\":\"#99\",\"#77\":{\"gzip_base64\":\"emlw\"},\"n\":null,"
+		"\"d\":0.10000000000000001,\"d\":1.0000000000000001e300,\"d\":-2.0,"
+		"\"d\":4.9406564584124654e-324,\"d\":3.3333333333333332e-10,\"d\":\"Infinity\","
+		"\"d\":\"NaN\",\"meta:display_name\":\"shown\"}\n";
 	expect(text);
 	/* Where a point is a comma, too. */
 	if (setlocale(LC_ALL, "de_DE.UTF-8") || setlocale(LC_ALL, "fr_FR.UTF-8"))
@@ -480,7 +481,8 @@ START_TEST(any_truncation_gives_all_whole_events)
 	const struct reducer_sink count_nothing = {0};
 	struct reducer_read_report report;
 	/* Where each event ends: its bytes are found by their durations and offsets. */
-	static const char *const tails[] = {"\x22\x04\x08\x02\x10\xa0\x1f", "\x22\x07\x08\x01\x10\x88\x27\x18\x00"};
+	static const char *const tails[] = {"\x22\x04\x08\x02\x10\xa0\x1f",
+					    "\x22\x07\x08\x01\x10\x88\x27\x18\x00"};
 	unsigned char *second = memmem(space.bytes, whole, tails[0], 2);
 	ck_assert_ptr_null(second);
 	second = memmem(space.bytes, whole, "\x08\x02\x10\xa0\x1f", 5);
@@ -498,8 +500,8 @@ START_TEST(any_truncation_gives_all_whole_events)
 		int result = reducer_xplane_read_bytes(cut, n, &sink, &report);
 		uint64_t expected = (n >= ends[0]) + (n >= ends[1]) + (n >= ends[2]);
 		ck_assert_msg(result == 0 || (n < 3 && result == -74), "%zu bytes: %d", n, result);
-		ck_assert_msg(lines.events == expected, "%zu of %zu bytes: %" PRIu64 " events, not %" PRIu64, n, whole,
-			      lines.events, expected);
+		ck_assert_msg(lines.events == expected, "%zu of %zu bytes: %" PRIu64 " events, not %" PRIu64,
+			      n, whole, lines.events, expected);
 		/* The hostname after the plane is the only field that may be missing unnoticed. */
 		ck_assert_msg(n == whole || n == whole - 7 || report.damaged > 0, "%zu bytes", n);
 		free(lines.text);
@@ -690,12 +692,19 @@ START_TEST(other_files_are_no_xspace)
 	/* Perfetto: packets of a clock snapshot, of a process tree, of a time. */
 	static const char *const pftraces[] = {"\x0a\x0a\x32\x08\x0a\x06\x08\x06\x10\xc0\x84\x3d",
 					       "\x0a\x08\x12\x06\x0a\x04\x08\x01\x12\x00",
-					       "\x0a\x06\x40\x80\x01\x50\x01\x00", "\x0a\x04\x08\x01\x10\x02"};
+					       "\x0a\x06\x40\x80\x01\x50\x01\x00",
+					       "\x0a\x04\x08\x01\x10\x02"};
 	static const size_t bytes[] = {12, 10, 8, 6};
 	for (int i = 0; i < 4; i++)
 		ck_assert_msg(!reducer_xplane_sniff(pftraces[i], bytes[i]), "pftrace %d", i);
-	static const char *const texts[] = {"{\"traceEvents\":[]}", "[{\"ph\":\"X\"}]", "\n\n{\"traceEvents\":[]}",
-					    "\"text\"", "hello, world", "", "\x1f\x8b\x08", "\n"};
+	static const char *const texts[] = {"{\"traceEvents\":[]}",
+					    "[{\"ph\":\"X\"}]",
+					    "\n\n{\"traceEvents\":[]}",
+					    "\"text\"",
+					    "hello, world",
+					    "",
+					    "\x1f\x8b\x08",
+					    "\n"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		ck_assert_msg(!reducer_xplane_sniff(texts[i], strlen(texts[i])), "%s", texts[i]);
 	unsigned taken = 0;

@@ -146,7 +146,8 @@ static int kept_event(void *context, const struct reducer_event *event)
 			return 0;
 	}
 	/* What no event uses is said of the metadata alone, and which that is changes. */
-	if (event->kind == DREC_META && event->name.bytes == 14 && !memcmp(event->name.data, "event_metadata", 14))
+	if (event->kind == DREC_META && event->name.bytes == 14 &&
+	    !memcmp(event->name.data, "event_metadata", 14))
 		return 0;
 	return lines_event(&kept->lines, event);
 }
@@ -174,7 +175,8 @@ START_TEST(just_the_events_of_the_bits_stay)
 	uint64_t n = count_events(path);
 	for (int round = 0; round < 4; round++) {
 		for (size_t i = 0; i < sizeof(some); i++)
-			some[i] = round == 0 ? 0 : (uint8_t)(test_random() & (round == 1 ? test_random() : 0xff));
+			some[i] = round == 0 ? 0
+					     : (uint8_t)(test_random() & (round == 1 ? test_random() : 0xff));
 		ck_assert_int_eq(write_filter(open_filter(path), some, n, out), 0);
 		char *wanted = kept_lines(path, some), *got = kept_lines(out, NULL);
 		ck_assert_str_eq(wanted, got);
@@ -213,10 +215,18 @@ END_TEST
 
 static struct reducer_event added(const char *group, const char *track, int64_t us, const char *args)
 {
-	struct reducer_event event = {.kind = DREC_SPAN, .has_time = 1, .has_duration = 1, .start_ns = us * 1000,
-				      .start_ps = 7, .duration_ns = 5000, .name = text("merged"),
-				      .category = text(REDUCER_MARK_MERGED), .group = text(group),
-				      .track = text(track), .args = text(args), .args_flag = DREC_FLAG_ARGS_JSON};
+	struct reducer_event event = {.kind = DREC_SPAN,
+				      .has_time = 1,
+				      .has_duration = 1,
+				      .start_ns = us * 1000,
+				      .start_ps = 7,
+				      .duration_ns = 5000,
+				      .name = text("merged"),
+				      .category = text(REDUCER_MARK_MERGED),
+				      .group = text(group),
+				      .track = text(track),
+				      .args = text(args),
+				      .args_flag = DREC_FLAG_ARGS_JSON};
 	return event;
 }
 
@@ -226,7 +236,8 @@ START_TEST(events_are_added_to_their_lines)
 	const char *out = test_path(test_folder(), "out.xplane.pb");
 	struct reducer_xplane_filter *filter = open_filter(make_file());
 	static const uint8_t none[3];
-	struct reducer_event one = added("1", "1", 100, "{\"driverec.events\":10,\"driverec.longest\":\"a\"}");
+	struct reducer_event one =
+		added("1", "1", 100, "{\"driverec.events\":10,\"driverec.longest\":\"a\"}");
 	struct reducer_event two = added("701", "2", -100, "{\"driverec.events\":3}");
 	struct reducer_event three = added("1", "1", 200, "");
 	three.kind = DREC_INSTANT;
@@ -263,7 +274,8 @@ START_TEST(the_mark_is_a_plane)
 	assert_ok(reducer_xplane_filter_add(filter, &mark));
 	ck_assert_int_eq(write_filter(filter, NULL, 0, once), 0);
 	struct lines lines = lines_of(once, &report);
-	ck_assert_ptr_nonnull(strstr(lines.text, "meta / driverec.reduced {\"version\":1,\"bin_ps\":\"5\"}\n"));
+	ck_assert_ptr_nonnull(
+		strstr(lines.text, "meta / driverec.reduced {\"version\":1,\"bin_ps\":\"5\"}\n"));
 	ck_assert_uint_eq(lines.events, 22);
 	/* This one looks for group_id in the planes that are drawn. */
 	ck_well_formed(once);
@@ -296,7 +308,9 @@ START_TEST(handed_files_take_additions)
 	for (size_t i = 0; i < sizeof(some); i++)
 		some[i] = (uint8_t)test_random();
 	struct reducer_xplane_filter *filter = open_filter(path);
-	struct reducer_event mark = {.kind = DREC_META, .name = text(REDUCER_MARK_REDUCED), .args = text("{\"version\":1}"),
+	struct reducer_event mark = {.kind = DREC_META,
+				     .name = text(REDUCER_MARK_REDUCED),
+				     .args = text("{\"version\":1}"),
 				     .args_flag = DREC_FLAG_ARGS_JSON};
 	assert_ok(reducer_xplane_filter_add(filter, &mark));
 	for (int i = 0; i < 1000; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written as an XSpace comes back: from handed files, and event by event what the format has no field for. */
+/* What is written as an XSpace comes back: from handed files, and event by event what the format has no field
+ * for. */
 #include "xplane_support.h"
 
 #include <reducer/chrome.h>
@@ -120,7 +121,8 @@ static void add_span(struct output *output, const char *name, int64_t us, int64_
 
 static void add_meta(struct output *output, const char *name, const char *track, const char *args)
 {
-	struct reducer_event event = {.kind = DREC_META, .name = text(name), .group = text("3"), .track = text(track)};
+	struct reducer_event event = {
+		.kind = DREC_META, .name = text(name), .group = text("3"), .track = text(track)};
 	set_args(&event, args);
 	add(output, event);
 }
@@ -150,7 +152,8 @@ static void convert_xplane(const char *from, struct output *to)
 START_TEST(handed_xplanes_come_back_whole)
 {
 	struct reducer_read_report report;
-	const struct reducer_writer_options options = {.has_base = _i == 0, .base_unix_ns = 1771595639214724894};
+	const struct reducer_writer_options options = {.has_base = _i == 0,
+						       .base_unix_ns = 1771595639214724894};
 	size_t n, again;
 	if (!handed_xplane(_i)) {
 		puts("skipped: no handed data");
@@ -235,15 +238,17 @@ START_TEST(rare_things_come_back_whole)
 	struct output output = begin("rich2.pb", NULL);
 	convert_xplane(path, &output);
 	struct lines before = lines_of(path, &report), after = lines_of(output.path, &report);
-	ck_assert_ptr_nonnull(strstr(before.text, "aggregated_event {\"name\":\"op\",\"num_occurrences\":1000,"
-						  "\"duration_ps\":900,\"n\":-1,\"meta:display_name\":\"op.1\","));
+	ck_assert_ptr_nonnull(strstr(before.text,
+				     "aggregated_event {\"name\":\"op\",\"num_occurrences\":1000,"
+				     "\"duration_ps\":900,\"n\":-1,\"meta:display_name\":\"op.1\","));
 	ck_assert_ptr_nonnull(strstr(before.text, "line_info {\"timestamp_ns\":-12,\"duration_ps\":12345,"
 						  "\"display_id\":6,\"display_name\":\"shown\"}"));
 	ck_assert_ptr_nonnull(strstr(before.text, "event_metadata {\"name\":\"not used\","
 						  "\"meta:display_name\":\"so far\"}"));
 	ck_assert_ptr_nonnull(strstr(before.text, "member warnings=[\"a warning\",\"and one more\"]"));
 	ck_assert_ptr_nonnull(strstr(before.text, "\"meta:child_ids\":[3,132]"));
-	/* The second line of one id has a number of its own now; and an event without name is named by its id. */
+	/* The second line of one id has a number of its own now; and an event without name is named by its
+	 * id. */
 	ck_assert_str_eq(before.text, after.text);
 	free(before.text);
 	free(after.text);
@@ -382,16 +387,18 @@ END_TEST
 
 START_TEST(args_of_all_forms)
 {
-	static const char args[] = "{\"i\":1,\"neg\":-9223372036854775808,\"big\":18446744073709551615,"
-				   "\"huge\":123456789012345678901234567890,\"f\":0.5,\"text\":\"a\\\"b\\u0001\","
-				   "\"list\":[1,{\"a\":[]}],\"yes\":true,\"nothing\":null,\"bytes\":{\"base64\":\"AAH/\"},"
-				   "\"not bytes\":{\"base64\":\"?\"},\"\":\"no name\",\"meta.stat\":7,"
-				   "\"zip\":{\"gzip_base64\":\"AAE=\"},\"i\":2}";
-	static const char back[] = "{\"i\":1,\"neg\":-9223372036854775808,\"big\":18446744073709551615,"
-				   "\"huge\":123456789012345678901234567890,\"f\":0.5,\"text\":\"a\\\"b\\u0001\","
-				   "\"list\":[1,{\"a\":[]}],\"yes\":true,\"nothing\":null,\"bytes\":{\"base64\":\"AAH/\"},"
-				   "\"not bytes\":{\"base64\":\"?\"},\"\":\"no name\","
-				   "\"zip\":{\"gzip_base64\":\"AAE=\"},\"i\":2,\"meta.stat\":7}";
+	static const char args[] =
+		"{\"i\":1,\"neg\":-9223372036854775808,\"big\":18446744073709551615,"
+		"\"huge\":123456789012345678901234567890,\"f\":0.5,\"text\":\"a\\\"b\\u0001\","
+		"\"list\":[1,{\"a\":[]}],\"yes\":true,\"nothing\":null,\"bytes\":{\"base64\":\"AAH/\"},"
+		"\"not bytes\":{\"base64\":\"?\"},\"\":\"no name\",\"meta.stat\":7,"
+		"\"zip\":{\"gzip_base64\":\"AAE=\"},\"i\":2}";
+	static const char back[] =
+		"{\"i\":1,\"neg\":-9223372036854775808,\"big\":18446744073709551615,"
+		"\"huge\":123456789012345678901234567890,\"f\":0.5,\"text\":\"a\\\"b\\u0001\","
+		"\"list\":[1,{\"a\":[]}],\"yes\":true,\"nothing\":null,\"bytes\":{\"base64\":\"AAH/\"},"
+		"\"not bytes\":{\"base64\":\"?\"},\"\":\"no name\","
+		"\"zip\":{\"gzip_base64\":\"AAE=\"},\"i\":2,\"meta.stat\":7}";
 	struct reducer_read_report report;
 	struct output output = begin("args.pb", NULL);
 	struct reducer_event event = event_of(DREC_SPAN, "a", 0, 1);
@@ -450,7 +457,8 @@ START_TEST(category_id_and_extra_come_back)
 	event.extra = text("\"cname\":\"good\",\"s\":\"t\"");
 	set_args(&event, "{\"x\":1}");
 	add(&output, event);
-	expect(&output, "span 3/7 5000.000+1000.000 a [cpu_op] id 18446744073709551615 <\"cname\":\"good\",\"s\":\"t\"> "
+	expect(&output, "span 3/7 5000.000+1000.000 a [cpu_op] id 18446744073709551615 "
+			"<\"cname\":\"good\",\"s\":\"t\"> "
 			"{\"x\":1}\n");
 }
 END_TEST
@@ -488,13 +496,14 @@ START_TEST(metadata_and_members_come_back)
 	add_meta(&output, "thread_sort_index", "7", "{\"sort_index\":5}");
 	add_span(&output, "a", 1, 1);
 	char *lines = read_back(&output, true, &report);
-	ck_assert_str_eq(lines, "member hostnames=[\"a\",\"b\"]\nmember distributedInfo={\"rank\":3,\"f\":1.50}\n"
-				"meta 3/ process_name {\"name\":\"python\"}\n"
-				"meta 3/0 process_labels {\"labels\":\"GPU 0\"}\n"
-				"meta 3/0 process_sort_index {\"sort_index\":17}\n"
-				"meta 3/7 thread_sort_index {\"sort_index\":5}\n"
-				"meta 3/7 thread_name {\"name\":\"thread 7 (python)\"}\n"
-				"span 3/7 1000.000+1000.000 a\n");
+	ck_assert_str_eq(lines,
+			 "member hostnames=[\"a\",\"b\"]\nmember distributedInfo={\"rank\":3,\"f\":1.50}\n"
+			 "meta 3/ process_name {\"name\":\"python\"}\n"
+			 "meta 3/0 process_labels {\"labels\":\"GPU 0\"}\n"
+			 "meta 3/0 process_sort_index {\"sort_index\":17}\n"
+			 "meta 3/7 thread_sort_index {\"sort_index\":5}\n"
+			 "meta 3/7 thread_name {\"name\":\"thread 7 (python)\"}\n"
+			 "span 3/7 1000.000+1000.000 a\n");
 	free(lines);
 }
 END_TEST
@@ -502,13 +511,15 @@ END_TEST
 START_TEST(processes_become_planes_that_are_drawn)
 {
 	struct output output = begin("planes.pb", NULL);
-	static const char *const names[] = {"{\"name\":\"python\"}", "{\"name\":\"python\"}", "{\"name\":\"/host:CPU\"}",
-					    "{\"name\":\"/device:GPU:3\"}", "{\"name\":\"Spans\"}"};
+	static const char *const names[] = {"{\"name\":\"python\"}", "{\"name\":\"python\"}",
+					    "{\"name\":\"/host:CPU\"}", "{\"name\":\"/device:GPU:3\"}",
+					    "{\"name\":\"Spans\"}"};
 	size_t n;
 	for (int i = 0; i < 5; i++) {
 		static const char *const pids[] = {"10", "11", "701", "4", "\"Spans\""};
 		struct reducer_event event = event_of(DREC_SPAN, "a", i, 1);
-		struct reducer_event meta = {.kind = DREC_META, .name = text("process_name"), .group = text(pids[i])};
+		struct reducer_event meta = {
+			.kind = DREC_META, .name = text("process_name"), .group = text(pids[i])};
 		set_args(&meta, names[i]);
 		add(&output, meta);
 		event.group = text(pids[i]);
@@ -530,17 +541,20 @@ END_TEST
 START_TEST(begins_and_ends_become_spans)
 {
 	struct output output = begin("pairs.pb", NULL);
-	struct reducer_event inner = event_of(DREC_BEGIN, "inner", 20, 0), last = event_of(DREC_END, "", 90, 0);
+	struct reducer_event inner = event_of(DREC_BEGIN, "inner", 20, 0),
+			     last = event_of(DREC_END, "", 90, 0);
 	set_args(&inner, "{\"a\":1}");
 	set_args(&last, "{\"b\":2}");
-	/* An end that comes before its begin in the file, but not in time; one without a name; an orphan of each. */
+	/* An end that comes before its begin in the file, but not in time; one without a name; an orphan of
+	 * each. */
 	add(&output, event_of(DREC_END, "inner", 30, 0));
 	add(&output, event_of(DREC_BEGIN, "outer", 10, 0));
 	add(&output, inner);
 	add(&output, last);
 	add(&output, event_of(DREC_END, "orphan", 95, 0));
 	add(&output, event_of(DREC_BEGIN, "open", 99, 0));
-	expect(&output, "span 3/7 10000.000+80000.000 outer {\"b\":2}\nspan 3/7 20000.000+10000.000 inner {\"a\":1}\n");
+	expect(&output, "span 3/7 10000.000+80000.000 outer {\"b\":2}\nspan 3/7 20000.000+10000.000 inner "
+			"{\"a\":1}\n");
 	ck_assert_uint_eq(left_out(&output, "ends without a begin"), 1);
 	ck_assert_uint_eq(left_out(&output, "never end"), 1);
 }
@@ -600,9 +614,10 @@ START_TEST(counters_of_one_and_more_series)
 	event.args.bytes = 0;
 	event.args_flag = 0;
 	add(&output, event);
-	expect(&output, "span 3/7 0.000+1000.000 a\ncounter 3/7 1000.000 mem {\"used\":12}\n"
-			"counter 3/7 2000.000 mem used {\"used\":-1.5}\ncounter 3/7 2000.000 mem free {\"free\":7}\n"
-			"counter 3/7 3000.000 mem {\"value\":0.25}\n");
+	expect(&output,
+	       "span 3/7 0.000+1000.000 a\ncounter 3/7 1000.000 mem {\"used\":12}\n"
+	       "counter 3/7 2000.000 mem used {\"used\":-1.5}\ncounter 3/7 2000.000 mem free {\"free\":7}\n"
+	       "counter 3/7 3000.000 mem {\"value\":0.25}\n");
 	ck_assert_uint_eq(output.stats.events, 4);
 	ck_assert_uint_eq(left_out(&output, "series"), 2);
 	ck_assert_uint_eq(left_out(&output, "no numbers"), 1);
@@ -624,9 +639,10 @@ START_TEST(marks_and_losses_have_names)
 	loss.count = 99;
 	loss.duration_ns = 1000;
 	add(&output, loss);
-	expect(&output, "span 3/7 1000.000+5000.000 step 12 [driverec.mark] {\"phase\":\"train\"}\n"
-			"instant 3/7 1000.000 phase train begins [driverec.mark] {\"phase\":\"train\"}\n"
-			"instant 3/7 2000.000 lost: pinned_full [driverec.loss] {\"events\":99,\"for_ns\":1000}\n");
+	expect(&output,
+	       "span 3/7 1000.000+5000.000 step 12 [driverec.mark] {\"phase\":\"train\"}\n"
+	       "instant 3/7 1000.000 phase train begins [driverec.mark] {\"phase\":\"train\"}\n"
+	       "instant 3/7 2000.000 lost: pinned_full [driverec.loss] {\"events\":99,\"for_ns\":1000}\n");
 }
 END_TEST
 
@@ -772,10 +788,12 @@ START_TEST(a_reduced_trace_says_so)
 	add(&output, merged);
 	/* read_back() has group_id looked for. */
 	char *lines = read_back(&output, true, &report);
-	ck_assert_str_eq(lines, "member hostnames=[\"localhost\"]\n"
-				"meta / driverec.reduced {\"version\":1,\"bin_ps\":\"1000000\",\"lost\":{\"flows\":3}}\n"
-				"span 3/7 1000.000+2000.000 merged [driverec.merged] {\"driverec.events\":12,"
-				"\"driverec.sum_ps\":1500000,\"driverec.longest\":\"op\"}\n");
+	ck_assert_str_eq(
+		lines,
+		"member hostnames=[\"localhost\"]\n"
+		"meta / driverec.reduced {\"version\":1,\"bin_ps\":\"1000000\",\"lost\":{\"flows\":3}}\n"
+		"span 3/7 1000.000+2000.000 merged [driverec.merged] {\"driverec.events\":12,"
+		"\"driverec.sum_ps\":1500000,\"driverec.longest\":\"op\"}\n");
 	free(lines);
 }
 END_TEST

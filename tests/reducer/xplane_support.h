@@ -71,7 +71,8 @@ MAYBE static void pb_nest(struct pb *pb, unsigned field, struct pb *inner)
 /* --- the messages of an XSpace --- */
 
 /* A map entry: field 4 (of an event, name and display name) or 5 (of a stat). */
-MAYBE static void pb_metadata(struct pb *plane, unsigned field, int64_t id, const char *name, const char *display)
+MAYBE static void pb_metadata(struct pb *plane, unsigned field, int64_t id, const char *name,
+			      const char *display)
 {
 	static struct pb value, entry;
 	value.n = entry.n = 0;
@@ -160,15 +161,16 @@ MAYBE static int lines_event(void *context, const struct reducer_event *event)
 	if (event->kind == DREC_META && !lines->with_meta)
 		return 0;
 	lines->events += event->kind != DREC_META;
-	lines_add_text(lines, (struct reducer_text){drec_kind_name(event->kind), strlen(drec_kind_name(event->kind))},
-		       " ");
+	lines_add_text(
+		lines,
+		(struct reducer_text){drec_kind_name(event->kind), strlen(drec_kind_name(event->kind))}, " ");
 	lines_add_text(lines, event->group, "/");
 	lines_add_text(lines, event->track, " ");
 	if (event->has_time) {
 		int n = snprintf(times, sizeof(times), "%" PRId64 ".%03u", event->start_ns, event->start_ps);
 		if (event->has_duration)
-			n += snprintf(times + n, sizeof(times) - (size_t)n, "+%" PRId64 ".%03u", event->duration_ns,
-				      event->duration_ps);
+			n += snprintf(times + n, sizeof(times) - (size_t)n, "+%" PRId64 ".%03u",
+				      event->duration_ns, event->duration_ps);
 		lines_add(lines, times, (size_t)n);
 		lines_add(lines, " ", 1);
 	}
@@ -229,7 +231,8 @@ MAYBE static struct lines lines_of_bytes(const void *bytes, size_t n, struct red
 
 MAYBE static const char *handed_xplane(int index)
 {
-	static const char *const names[] = {"traces/mi300_jax_conv.xplane.pb", "traces/tf_gpu_multi_worker.xplane.pb"};
+	static const char *const names[] = {"traces/mi300_jax_conv.xplane.pb",
+					    "traces/tf_gpu_multi_worker.xplane.pb"};
 	const char *folder = test_data_folder();
 	return folder ? test_path(folder, names[index]) : NULL;
 }

@@ -7,23 +7,25 @@
  * events, then plane by plane and line by line the events in the order of the file.
  *
  * Tracks: pid is 701 for /host:CPU, 1 + id for TPU and GPU planes, 501 + id for /device:CUSTOM:*, as the
- * profiler's own conversion to Chrome JSON has it, and a free number from 1001 for any other plane and for one
- * whose number is taken. tid is the line's id, or a free number where the plane has it twice.
+ * profiler's own conversion to Chrome JSON has it, and a free number from 1001 for any other plane and for
+ * one whose number is taken. tid is the line's id, or a free number where the plane has it twice.
  *
  * Metadata events of a plane: process_name, process_sort_index, plane_info {"id"}, plane_stats (all stats of
  * the plane); of a line: thread_name, thread_sort_index, line_info {"timestamp_ns", and "duration_ps",
- * "display_id", "display_name" where they are set}. An event that was aggregated has no place in time and is a
- * metadata event "aggregated_event" {"name", "num_occurrences", "duration_ps", …}. Event metadata that no event
- * uses (HLO protos) follow their plane as "event_metadata" {"name", …}.
+ * "display_id", "display_name" where they are set}. An event that was aggregated has no place in time and is
+ * a metadata event "aggregated_event" {"name", "num_occurrences", "duration_ps", …}. Event metadata that no
+ * event uses (HLO protos) follow their plane as "event_metadata" {"name", …}.
  *
- * Events: spans; instants where the file gives no length (a length of 0 that is there is a span of 0); counter
- * samples on lines named `_counters_`. Their time is line.timestamp_ns * 1000 + offset_ps, exactly; its zero is
- * the profile_start_time of the plane "Task Environment" where there is one (report->base_unix_ns).
+ * Events: spans; instants where the file gives no length (a length of 0 that is there is a span of 0);
+ * counter samples on lines named `_counters_`. Their time is line.timestamp_ns * 1000 + offset_ps, exactly;
+ * its zero is the profile_start_time of the plane "Task Environment" where there is one
+ * (report->base_unix_ns).
  *
  * Args: the event's stats by name in their order, then of the event's metadata "meta:display_name",
- * "meta:metadata" and "meta:child_ids" and its stats as "meta.<name>". Integers are JSON integers, doubles have
- * 17 digits (the not finite ones are texts: NaN, Infinity), references are the text that they refer to, bytes
- * are {"base64":"…"}, packed texts {"gzip_base64":"…"}, a stat without value is null. A name that is missing is
+ * "meta:metadata" and "meta:child_ids" and its stats as "meta.<name>". Integers are JSON integers, doubles
+ * have 17 digits (the not finite ones are texts: NaN, Infinity), references are the text that they refer to,
+ * bytes are {"base64":"…"}, packed texts {"gzip_base64":"…"}, a stat without value is null. A name that is
+ * missing is
  * "#<id>". A text or bytes that would make an event larger than REDUCER_XPLANE_ARGS_MAX becomes {"bytes":N}
  * and is reported.
  *
@@ -58,7 +60,8 @@ int reducer_xplane_sniff(const void *head, size_t n);
  * problem of the report says why; -EFBIG: over 2 GiB; another -errno of the file; or the sink's own value.
  * *report is overwritten. A plain file is mapped: it must not shrink meanwhile.
  */
-int reducer_xplane_read(const char *path, const struct reducer_sink *sink, struct reducer_read_report *report);
+int reducer_xplane_read(const char *path, const struct reducer_sink *sink,
+			struct reducer_read_report *report);
 
 /* The same for an XSpace in memory. */
 int reducer_xplane_read_bytes(const void *bytes, size_t count, const struct reducer_sink *sink,
