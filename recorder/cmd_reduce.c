@@ -32,18 +32,22 @@ struct reduce_command_options {
 
 static const struct reduce_command_options reduce_defaults = {.settle_ns = SETTLE_DEFAULT_NS, .jobs = 1};
 
-#define FLAG(letter, name, field, help) OPTION_ROW_FLAG(letter, name, struct reduce_command_options, field, help)
-#define TEXT(letter, name, value, field, help) \
+#define FLAG(letter, name, field, help)                                                                      \
+	OPTION_ROW_FLAG(letter, name, struct reduce_command_options, field, help)
+#define TEXT(letter, name, value, field, help)                                                               \
 	OPTION_ROW(letter, name, value, OPTION_TEXT, struct reduce_command_options, field, help)
-#define BOUND(letter, name, value, kind, field, low, high, help) \
+#define BOUND(letter, name, value, kind, field, low, high, help)                                             \
 	OPTION_ROW_BOUND(letter, name, value, kind, struct reduce_command_options, field, low, high, help)
 
 static const struct option_row reduce_rows[] = {
 	TEXT('o', "output", "OUT", output,
-	     "where to: a file whose name says the format (.json.gz, .json, .xplane.pb, .pftrace), a folder, or -"),
-	TEXT(0, "output-dir", "DIR", output_folder, "into this folder, with the folders below those that were named"),
+	     "where to: a file whose name says the format (.json.gz, .json, .xplane.pb, .pftrace), a folder, "
+	     "or -"),
+	TEXT(0, "output-dir", "DIR", output_folder,
+	     "into this folder, with the folders below those that were named"),
 	FLAG('i', "in-place", in_place, "put the result in the place of the file, once it is verified"),
-	TEXT(0, "format", "NAME", format, "chrome, xplane or pftrace; else by the output's name, else the input's"),
+	TEXT(0, "format", "NAME", format,
+	     "chrome, xplane or pftrace; else by the output's name, else the input's"),
 	BOUND('b', "bins", "N", OPTION_NUMBER, bins, REDUCE_BINS_MIN, REDUCE_BINS_MAX,
 	      "equal parts of time to keep apart (default: 3840, a pixel of a 4K screen each)"),
 	TEXT(0, "target-events", "N|N%", target_events, "the finest bins that leave at most so many events"),
@@ -55,7 +59,8 @@ static const struct option_row reduce_rows[] = {
 	FLAG('n', "dry-run", dry_run, "say what would come of it, write nothing"),
 	FLAG('f', "force", force, "replace outputs that are there already; in place: also damaged files"),
 	FLAG('k', "keep-going", keep_going, "go on with the other files after a failure"),
-	BOUND(0, "jobs", "N", OPTION_NUMBER, jobs, 1, CREW_MAX, "so many files at once, as memory allows (default: 1)"),
+	BOUND(0, "jobs", "N", OPTION_NUMBER, jobs, 1, CREW_MAX,
+	      "so many files at once, as memory allows (default: 1)"),
 	FLAG(0, "again", again, "reduce also what is reduced already"),
 	FLAG(0, "no-verify", no_verify, "do not hold the result against the input"),
 	BOUND(0, "settle", "TIME", OPTION_DURATION, settle_ns, 0, SETTLE_MAX_NS,
@@ -95,10 +100,11 @@ static int take_target(const struct command_call *call, struct reduce_settings *
 	if ((options->bins != 0) + (options->target_events != NULL) + (options->target_bytes != 0) > 1)
 		return command_misuse(call, "--bins, --target-events and --target-bytes: one of them");
 	if (options->target_events && reduce_target_parse(options->target_events, &target) < 0)
-		return command_misuse(call,
-				      "option '--target-events': '%s' is not a number of events, or a share like 10%% "
-				      "in tenths of a percent",
-				      options->target_events);
+		return command_misuse(
+			call,
+			"option '--target-events': '%s' is not a number of events, or a share like 10%% "
+			"in tenths of a percent",
+			options->target_events);
 	settings->reduce.bins = (uint32_t)options->bins;
 	settings->reduce.target_events = target.events;
 	settings->reduce.target_permille = target.permille;
@@ -129,17 +135,21 @@ static int take_format(const struct command_call *call, struct reduce_settings *
 	if (options->format) {
 		settings->format = format_named(options->format);
 		if (!settings->format)
-			return command_misuse(call, "option '--format': '%s' is not chrome, xplane or pftrace",
+			return command_misuse(call,
+					      "option '--format': '%s' is not chrome, xplane or pftrace",
 					      options->format);
 	}
 	if (!settings->output || strcmp(settings->output, "-") == 0)
 		return COMMAND_DONE;
 	by_name = reducer_format_of_name(settings->output);
 	if (by_name == REDUCER_FORMAT_DREC)
-		return command_misuse(call, "%s: a .drec is raw; .json.gz, .json, .xplane.pb or .pftrace", settings->output);
-	if (by_name == REDUCER_FORMAT_NONE && !settings->format)
-		return command_misuse(call, "%s: the name says no format: .json.gz, .json, .xplane.pb, .pftrace, or --format",
+		return command_misuse(call, "%s: a .drec is raw; .json.gz, .json, .xplane.pb or .pftrace",
 				      settings->output);
+	if (by_name == REDUCER_FORMAT_NONE && !settings->format)
+		return command_misuse(
+			call,
+			"%s: the name says no format: .json.gz, .json, .xplane.pb, .pftrace, or --format",
+			settings->output);
 	return COMMAND_DONE;
 }
 
@@ -204,8 +214,9 @@ static int check_apart(const struct command_call *call, const struct reduce_file
 	qsort(sorted, files->count, sizeof(const struct reduce_file *), by_name_below);
 	for (size_t i = 1; i < files->count && status == COMMAND_DONE; i++)
 		if (by_name_below(&sorted[i - 1], &sorted[i]) == 0)
-			status = command_misuse(call, "%s and %s would have one output; name the folder that holds both",
-						sorted[i - 1]->path, sorted[i]->path);
+			status = command_misuse(
+				call, "%s and %s would have one output; name the folder that holds both",
+				sorted[i - 1]->path, sorted[i]->path);
 	free(sorted);
 	return status;
 }
@@ -229,13 +240,15 @@ static int find_files(const struct command_call *call, const struct reduce_setti
 		int r = strcmp(path, "-") == 0 ? add_stdin(files) : reduce_files_add(files, path);
 
 		if (r == -E2BIG)
-			return command_failed(call, "%s: more than %d traces, or %d files: name the folders below it",
-					      path, REDUCE_FILES_MAX, REDUCE_ENTRIES_MAX);
+			return command_failed(
+				call, "%s: more than %d traces, or %d files: name the folders below it", path,
+				REDUCE_FILES_MAX, REDUCE_ENTRIES_MAX);
 		if (r < 0)
 			return command_failed(call, "%s: %s", path, strerror(-r));
 	}
 	if (files->count == 0 && files->errors == 0)
-		return command_failed(call, "no traces (*.json, *.json.gz, *.xplane.pb) in %s", call->argv[0]);
+		return command_failed(call, "no traces (*.json, *.json.gz, *.xplane.pb) in %s",
+				      call->argv[0]);
 	return settings->output_folder ? check_apart(call, files) : COMMAND_DONE;
 }
 
@@ -271,8 +284,8 @@ static uint64_t bytes_done(const struct reduce_file *file, unsigned permille)
 	return file->bytes / 2000 * (permille > 1000 ? 1000 : permille);
 }
 
-static void watch(void *context, const struct reduce_result *const *results, const struct reduce_file *const *files,
-		  unsigned count)
+static void watch(void *context, const struct reduce_result *const *results,
+		  const struct reduce_file *const *files, unsigned count)
 {
 	struct reducing *reducing = context;
 	uint64_t bytes = 0;
@@ -285,7 +298,8 @@ static void watch(void *context, const struct reduce_result *const *results, con
 		verifying = verifying && permille >= REDUCE_VERIFYING;
 	}
 	if (count > 0)
-		progress_draw(&reducing->progress, bytes, verifying ? "verifying" : "reducing", files[0]->path);
+		progress_draw(&reducing->progress, bytes, verifying ? "verifying" : "reducing",
+			      files[0]->path);
 }
 
 static int reduce_all(const struct command_call *call, const struct reduce_settings *settings,
@@ -294,12 +308,14 @@ static int reduce_all(const struct command_call *call, const struct reduce_setti
 	const struct reduce_command_options *options = call->options;
 	bool several = files->count > 1 || (files->count == 1 && files->file[0].from_folder);
 	struct reducing reducing = {.options = options, .out = stdout};
-	struct crew crew = {settings, files, (unsigned)options->jobs, options->keep_going, say_done, NULL, &reducing};
+	struct crew crew = {settings, files,    (unsigned)options->jobs, options->keep_going, say_done,
+			    NULL,     &reducing};
 	uint64_t bytes = 0;
 	int r;
 
-	reducing.say = (struct reduce_say){several, !settings->output && !settings->in_place && !settings->output_folder,
-					   options->verbose};
+	reducing.say = (struct reduce_say){
+		several, !settings->output && !settings->in_place && !settings->output_folder,
+		options->verbose};
 	if (settings->output && strcmp(settings->output, "-") == 0)
 		reducing.out = stderr;
 	for (size_t i = 0; i < files->count; i++)
@@ -312,8 +328,9 @@ static int reduce_all(const struct command_call *call, const struct reduce_setti
 		return command_failed(call, "%s", strerror(-r));
 	if (several && !options->json && reducing.failed + reducing.differ + reducing.skipped > 0)
 		fprintf(reducing.out, "%zu of %zu files done, %" PRIu64 " skipped, %" PRIu64 " failed\n",
-			reducing.progress.done - (size_t)(reducing.failed + reducing.differ + reducing.skipped), files->count,
-			reducing.skipped, reducing.failed + reducing.differ);
+			reducing.progress.done -
+				(size_t)(reducing.failed + reducing.differ + reducing.skipped),
+			files->count, reducing.skipped, reducing.failed + reducing.differ);
 	return reducing.differ ? COMMAND_PROBLEMS : reducing.failed ? COMMAND_FAILED : COMMAND_DONE;
 }
 
@@ -331,7 +348,8 @@ static int reduce_run(const struct command_call *call)
 		status = reduce_all(call, &settings, &files);
 	if (files.errors) {
 		int r = command_failed(call, "%s: %s; %" PRIu64 " folder%s left out", files.error_path,
-				       strerror(-files.error), files.errors, files.errors == 1 ? " was" : "s were");
+				       strerror(-files.error), files.errors,
+				       files.errors == 1 ? " was" : "s were");
 
 		status = status == COMMAND_DONE ? r : status;
 	}
@@ -343,20 +361,27 @@ const struct command command_reduce = {
 	.name = "reduce",
 	.summary = "make traces small: the same picture at the scale one looks at, verified",
 	.operands = "FILE...",
-	.details =
-		"Reads Chrome traces (plain, gzip, zstd), XPlane files, rings and .drec files, told apart by their "
-		"content. Busy time of every track and bin, first and last, the longest span of every row and bin, "
-		"counters' min, max and last, names and metadata stay; short spans are merged into rectangles that say "
-		"how many they stand for. Every result is read back from the disk and held against its input before "
-		"it is put in its place; docs/reduce.md says what is promised.\n"
-		"A folder means the traces in it and below: *.json, *.json.gz, *.json.zst, *.xplane.pb. Links are not "
-		"followed there. - is standard input, kept in $TMPDIR meanwhile.\n"
-		"Without -o the result is beside the input, as NAME.reduced.json.gz or NAME.reduced.xplane.pb. What "
-		"reducing would not make smaller is copied, or left, as it is.\n"
-		"In place: the file is replaced by one rename, after the result was written, synced and verified; its "
-		"mode, owner, access list and time of change stay. Killed at any moment, the file is the one or the "
-		"other. Files that are being written, or were a moment ago, are left alone.\n"
-		"Exit status 3: the verification found differences, and nothing was put in place.",
+	.details = "Reads Chrome traces (plain, gzip, zstd), XPlane files, rings and .drec files, told apart "
+		   "by their "
+		   "content. Busy time of every track and bin, first and last, the longest span of every row "
+		   "and bin, "
+		   "counters' min, max and last, names and metadata stay; short spans are merged into "
+		   "rectangles that say "
+		   "how many they stand for. Every result is read back from the disk and held against its "
+		   "input before "
+		   "it is put in its place; docs/reduce.md says what is promised.\n"
+		   "A folder means the traces in it and below: *.json, *.json.gz, *.json.zst, *.xplane.pb. "
+		   "Links are not "
+		   "followed there. - is standard input, kept in $TMPDIR meanwhile.\n"
+		   "Without -o the result is beside the input, as NAME.reduced.json.gz or "
+		   "NAME.reduced.xplane.pb. What "
+		   "reducing would not make smaller is copied, or left, as it is.\n"
+		   "In place: the file is replaced by one rename, after the result was written, synced and "
+		   "verified; its "
+		   "mode, owner, access list and time of change stay. Killed at any moment, the file is the "
+		   "one or the "
+		   "other. Files that are being written, or were a moment ago, are left alone.\n"
+		   "Exit status 3: the verification found differences, and nothing was put in place.",
 	.examples = "driverec reduce big.trace.json.gz -o small.json.gz\n"
 		    "driverec reduce --in-place --jobs 4 --keep-going /logs/plugins/profile\n"
 		    "driverec reduce --target-bytes 20MB --window 10s:20s rank0.pt.trace.json.gz\n"

@@ -28,7 +28,8 @@ static sigset_t set_of_all(void)
 	return set;
 }
 
-/* Only what is safe in a handler. SA_RESETHAND has put the default back, which takes effect when we return. */
+/* Only what is safe in a handler. SA_RESETHAND has put the default back, which takes effect when we return.
+ */
 static void end(int number)
 {
 	for (int kind = 0; kind < CLEANUP_KINDS; kind++)

@@ -2,8 +2,8 @@
 /*
  * reduce/cleanup.h: what a signal that ends us has to remove first.
  *
- * SIGINT, SIGTERM and SIGHUP may come in the middle of seconds of work inside a library, so the handler itself
- * unlinks what is registered and then ends the process by the signal. One file of each kind at a time.
+ * SIGINT, SIGTERM and SIGHUP may come in the middle of seconds of work inside a library, so the handler
+ * itself unlinks what is registered and then ends the process by the signal. One file of each kind at a time.
  */
 #ifndef RECORDER_REDUCE_CLEANUP_H
 #define RECORDER_REDUCE_CLEANUP_H
@@ -17,7 +17,8 @@ void cleanup_install(void);
 void cleanup_add(enum cleanup_kind kind, int dirfd, const char *name);
 void cleanup_remove(enum cleanup_kind kind);
 
-/* Processes that do part of the work: they get the signal too, and are waited for. Room for CLEANUP_CHILDREN_MAX. */
+/* Processes that do part of the work: they get the signal too, and are waited for. Room for
+ * CLEANUP_CHILDREN_MAX. */
 enum { CLEANUP_CHILDREN_MAX = 64 };
 void cleanup_add_child(int pid);
 void cleanup_remove_child(int pid);

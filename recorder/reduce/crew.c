@@ -24,8 +24,11 @@ uint64_t crew_memory_needed(const struct reduce_file *file)
 	size_t bytes = strlen(file->path);
 	bool text = bytes > 5 && strcmp(file->path + bytes - 5, ".json") == 0;
 
-	/* Verifying takes some 200 bytes an event, which is about what it takes as text; packed that is a tenth. */
-	return MEMORY_FIXED + (text ? file->bytes : file->bytes > UINT64_MAX / 16 ? file->bytes : file->bytes * 12);
+	/* Verifying takes some 200 bytes an event, which is about what it takes as text; packed that is a
+	 * tenth. */
+	return MEMORY_FIXED + (text                            ? file->bytes
+			       : file->bytes > UINT64_MAX / 16 ? file->bytes
+							       : file->bytes * 12);
 }
 
 static uint64_t number_of_file(const char *path, const char *key)
@@ -219,9 +222,12 @@ static void finish(struct gang *gang, pid_t pid, int status)
 		if (WIFSIGNALED(status) || result->outcome == REDUCE_WAITING) {
 			result->outcome = REDUCE_FAILED;
 			snprintf(result->why, sizeof(result->why),
-				 WIFSIGNALED(status) ? "its process was ended by signal %d%s" : "its process ended (%d)%s",
+				 WIFSIGNALED(status) ? "its process was ended by signal %d%s"
+						     : "its process ended (%d)%s",
 				 WIFSIGNALED(status) ? WTERMSIG(status) : status,
-				 WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? " (out of memory? fewer --jobs)" : "");
+				 WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
+					 ? " (out of memory? fewer --jobs)"
+					 : "");
 		}
 		crew->done(crew->context, gang->worker[i].file, result);
 		gang->stop = gang->stop || (is_bad(result) && !crew->keep_going);

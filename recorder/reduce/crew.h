@@ -2,9 +2,9 @@
 /*
  * reduce/crew.h: many files, several at once.
  *
- * One at a time is done in this process. Several are done in a process each: what a damaged file does to one does
- * nothing to the others, and their memory is given back. No more are begun than fit into three quarters of the
- * memory that is free (of the machine, and of our cgroup), by a guess from the size of the files.
+ * One at a time is done in this process. Several are done in a process each: what a damaged file does to one
+ * does nothing to the others, and their memory is given back. No more are begun than fit into three quarters
+ * of the memory that is free (of the machine, and of our cgroup), by a guess from the size of the files.
  */
 #ifndef RECORDER_REDUCE_CREW_H
 #define RECORDER_REDUCE_CREW_H
@@ -22,8 +22,8 @@ struct crew {
 	/* Called here for each file that is done, in the order in which they are. */
 	void (*done)(void *context, const struct reduce_file *file, const struct reduce_result *result);
 	/* Called from time to time with what is under way; may be NULL. */
-	void (*watch)(void *context, const struct reduce_result *const *results, const struct reduce_file *const *files,
-		      unsigned count);
+	void (*watch)(void *context, const struct reduce_result *const *results,
+		      const struct reduce_file *const *files, unsigned count);
 	void *context;
 };
 

@@ -40,7 +40,8 @@ bool reduce_files_is_output_name(const char *name)
 	return false;
 }
 
-static int append(struct reduce_files *files, const char *path, size_t relative, bool from_folder, uint64_t bytes)
+static int append(struct reduce_files *files, const char *path, size_t relative, bool from_folder,
+		  uint64_t bytes)
 {
 	if (files->count == REDUCE_FILES_MAX)
 		return -E2BIG;
@@ -101,7 +102,8 @@ static int walk_entry(struct walk *walk, int dirfd, const char *name, unsigned d
 			note_error(walk->files, walk->path, -errno);
 		else
 			r = walk_folder(walk, fd, depth + 1);
-	} else if (S_ISREG(st.st_mode) && reduce_files_is_trace_name(name) && !reduce_files_is_output_name(name)) {
+	} else if (S_ISREG(st.st_mode) && reduce_files_is_trace_name(name) &&
+		   !reduce_files_is_output_name(name)) {
 		r = append(walk->files, walk->path, walk->relative, true, (uint64_t)st.st_size);
 	}
 	walk->path[bytes] = 0;

@@ -3,8 +3,9 @@
  * reduce/files.h: which files the operands mean, and where each goes.
  *
  * A folder means the files in it, recursively, whose names are those of traces; whether they are is for their
- * content to say. Links are not followed inside of folders (a file in reach has its own name there too), names
- * that begin with a dot and what `reduce` itself has made are left out. Sorted by name, so that runs are alike.
+ * content to say. Links are not followed inside of folders (a file in reach has its own name there too),
+ * names that begin with a dot and what `reduce` itself has made are left out. Sorted by name, so that runs
+ * are alike.
  */
 #ifndef RECORDER_REDUCE_FILES_H
 #define RECORDER_REDUCE_FILES_H
@@ -33,8 +34,8 @@ struct reduce_files {
 };
 
 /*
- * Adds a file or a folder. A folder that cannot be read is noted and passed over. -E2BIG: more than the limits
- * above; -ENOMEM; -errno where the folder `path` itself cannot be read.
+ * Adds a file or a folder. A folder that cannot be read is noted and passed over. -E2BIG: more than the
+ * limits above; -ENOMEM; -errno where the folder `path` itself cannot be read.
  */
 int reduce_files_add(struct reduce_files *files, const char *path);
 void reduce_files_free(struct reduce_files *files);

@@ -43,7 +43,8 @@ static bool process_writes(int process_dirfd, const struct stat *file)
 	struct stat st;
 	bool found = false;
 
-	for (unsigned seen = 0; folder && !found && seen < DESCRIPTORS_MAX && (entry = readdir(folder)); seen++)
+	for (unsigned seen = 0; folder && !found && seen < DESCRIPTORS_MAX && (entry = readdir(folder));
+	     seen++)
 		found = is_number(entry->d_name) && fstatat(dirfd, entry->d_name, &st, 0) == 0 &&
 			st.st_ino == file->st_ino && st.st_dev == file->st_dev && writes(info, entry->d_name);
 	if (folder)
@@ -133,8 +134,8 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 
 bool holder_stamp_same(const struct holder_stamp *a, const struct holder_stamp *b)
 {
-	return a->dev == b->dev && a->ino == b->ino && a->size == b->size && same_time(&a->mtime, &b->mtime) &&
-	       same_time(&a->ctime, &b->ctime);
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       same_time(&a->mtime, &b->mtime) && same_time(&a->ctime, &b->ctime);
 }
 
 void holder_say(const struct holder *holder, char *out, size_t room)
@@ -142,5 +143,6 @@ void holder_say(const struct holder *holder, char *out, size_t room)
 	if (holder->pid)
 		snprintf(out, room, "pid %ld (%s)", (long)holder->pid, holder->name);
 	else
-		snprintf(out, room, "a process that cannot be seen from here (another user's or container's)");
+		snprintf(out, room,
+			 "a process that cannot be seen from here (another user's or container's)");
 }

@@ -2,11 +2,12 @@
 /*
  * reduce/holder.h: whether a file is still being written, and by whom.
  *
- * What this host can know is asked of the kernel: a read lease is given only where nobody has the file open for
- * writing, whoever that is (it is given back at once: a writer that comes never waits). Where leases are refused
- * (someone else's file, NFS, SMB), /proc is searched for descriptors open for writing, as far as we may see them;
- * that search also finds the names. Writers on other hosts show only in the file's size and times: a file is left
- * alone that was written a moment ago, and one that changes during the work is not touched.
+ * What this host can know is asked of the kernel: a read lease is given only where nobody has the file open
+ * for writing, whoever that is (it is given back at once: a writer that comes never waits). Where leases are
+ * refused (someone else's file, NFS, SMB), /proc is searched for descriptors open for writing, as far as we
+ * may see them; that search also finds the names. Writers on other hosts show only in the file's size and
+ * times: a file is left alone that was written a moment ago, and one that changes during the work is not
+ * touched.
  */
 #ifndef RECORDER_REDUCE_HOLDER_H
 #define RECORDER_REDUCE_HOLDER_H

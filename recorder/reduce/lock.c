@@ -103,8 +103,8 @@ static int new_token(char token[REDUCE_TOKEN_TEXT])
 
 bool reduce_lock_is_stale(const struct reduce_lock_owner *owner, const struct reduce_lock_owner *self)
 {
-	/* The boot id alone names a kernel; the host's name is held against copied ids, the namespace against pids
-	 * that mean another process here. */
+	/* The boot id alone names a kernel; the host's name is held against copied ids, the namespace against
+	 * pids that mean another process here. */
 	if (!owner->boot[0] || strcmp(owner->boot, self->boot) != 0 || strcmp(owner->host, self->host) != 0 ||
 	    !owner->pidns || owner->pidns != self->pidns || owner->pid <= 0 || owner->pid > INT32_MAX)
 		return false;
@@ -126,8 +126,8 @@ void reduce_lock_say(const struct reduce_lock_owner *owner, char *out, size_t ro
 	if (owner->pid)
 		snprintf(out, room, "pid %" PRId64 " on %s, since %s", owner->pid, owner->host, when);
 	else
-		snprintf(out, room, "a lock of uid %u that does not say whose it is, made %s", (unsigned)owner->uid,
-			 when);
+		snprintf(out, room, "a lock of uid %u that does not say whose it is, made %s",
+			 (unsigned)owner->uid, when);
 }
 
 /* --- its text --- */
@@ -170,8 +170,8 @@ int reduce_lock_parse(const char *text, struct reduce_lock_owner *ret_owner)
 
 		if (!take_text(line, "token", owner.token, sizeof(owner.token)) &&
 		    !take_text(line, "host", owner.host, sizeof(owner.host)) &&
-		    !take_text(line, "boot", owner.boot, sizeof(owner.boot)) && !take_number(line, "pid", &pid) &&
-		    !take_number(line, "started", &owner.started))
+		    !take_text(line, "boot", owner.boot, sizeof(owner.boot)) &&
+		    !take_number(line, "pid", &pid) && !take_number(line, "started", &owner.started))
 			take_number(line, "pidns", &owner.pidns);
 		line += bytes + (line[bytes] != 0);
 	}
@@ -186,7 +186,8 @@ int reduce_lock_parse(const char *text, struct reduce_lock_owner *ret_owner)
 static int print_text(const struct reduce_lock_owner *self, const char *token, char out[LOCK_BYTES_MAX])
 {
 	return snprintf(out, LOCK_BYTES_MAX,
-			MAGIC "token %s\nhost %s\npid %" PRId64 "\nstarted %" PRIu64 "\nboot %s\npidns %" PRIu64 "\n",
+			MAGIC "token %s\nhost %s\npid %" PRId64 "\nstarted %" PRIu64
+			      "\nboot %s\npidns %" PRIu64 "\n",
 			token, self->host, self->pid, self->started, self->boot, self->pidns);
 }
 
@@ -264,9 +265,9 @@ static bool is_same_file(int dirfd, const char *name, int fd)
 }
 
 /*
- * Removes the lock that stands in the way. Two processes may find it stale at once: whoever can judge that is on
- * the same host, so flock() on the stale file itself decides, and the name is looked at again under it.
- * 0: gone, or another one stands there now. -EBUSY: held by *ret_owner.
+ * Removes the lock that stands in the way. Two processes may find it stale at once: whoever can judge that is
+ * on the same host, so flock() on the stale file itself decides, and the name is looked at again under it. 0:
+ * gone, or another one stands there now. -EBUSY: held by *ret_owner.
  */
 static int remove_old(int dirfd, const char *name, const char *lock_name, bool even_held,
 		      const struct reduce_lock_owner *self, struct reduce_lock_owner *ret_owner)
@@ -338,8 +339,8 @@ void reduce_lock_sweep(const char *path)
 	struct stat st;
 	int dirfd;
 
-	if ((size_t)snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".") >=
-	    sizeof(folder))
+	if ((size_t)snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+			     slash ? path : ".") >= sizeof(folder))
 		return;
 	dirfd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)

@@ -15,9 +15,9 @@
  *     boot 3e1c…         boot id of the kernel
  *     pidns 4026531836   pid namespace, for containers
  *
- * A lock is stale only if its process is certainly dead: of this boot of this host and this pid namespace, and
- * there is no such pid or it started at another time. All others are refused by name, and --break-lock is for
- * people who know better.
+ * A lock is stale only if its process is certainly dead: of this boot of this host and this pid namespace,
+ * and there is no such pid or it started at another time. All others are refused by name, and --break-lock is
+ * for people who know better.
  */
 #ifndef RECORDER_REDUCE_LOCK_H
 #define RECORDER_REDUCE_LOCK_H

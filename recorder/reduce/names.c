@@ -10,7 +10,8 @@ enum { PATH_BYTES = 4096 };
 
 size_t reduce_names_stem(const char *path)
 {
-	static const char *const endings[] = {".json.gz", ".json.zst", ".json", ".xplane.pb", ".drec", ".gz", ".zst"};
+	static const char *const endings[] = {".json.gz", ".json.zst", ".json", ".xplane.pb",
+					      ".drec",    ".gz",       ".zst"};
 	const char *slash = strrchr(path, '/');
 	size_t bytes = strlen(path), least = slash ? (size_t)(slash - path) + 1 : 0;
 
@@ -58,8 +59,8 @@ int reduce_names_below(const char *folder, const char *input, size_t relative, e
 	if (same_format && reducer_format_of_name(input) == format)
 		bytes = snprintf(out, room, "%s%s%s", folder, slash, input + relative);
 	else
-		bytes = snprintf(out, room, "%s%s%.*s%s", folder, slash, (int)(stem - relative), input + relative,
-				 reduce_names_ending(format));
+		bytes = snprintf(out, room, "%s%s%.*s%s", folder, slash, (int)(stem - relative),
+				 input + relative, reduce_names_ending(format));
 	return bytes < 0 || (size_t)bytes >= room ? -ENAMETOOLONG : 0;
 }
 

@@ -46,7 +46,7 @@ struct one {
 	struct reduce_look look;
 	bool as_it_is; /* to be copied */
 	struct reduce_place place;
-	int out_fd;                               /* the place's, or an unnamed file */
+	int out_fd;                                       /* the place's, or an unnamed file */
 	char out_path[REDUCE_PATH_MAX + REDUCE_NAME_MAX]; /* the same to be opened again */
 	struct reducer_reduce_options options;
 	struct reducer_reduce *reduce;
@@ -110,7 +110,8 @@ static int spool(struct one *one, int from)
 			   "more than %s come, half of what is free in %s; set TMPDIR to a larger folder",
 			   output_bytes(bytes, taken), reduce_spool_folder());
 	if (r < 0)
-		return end(one, REDUCE_FAILED, "cannot be kept in %s meanwhile: %s", reduce_spool_folder(), strerror(-r));
+		return end(one, REDUCE_FAILED, "cannot be kept in %s meanwhile: %s", reduce_spool_folder(),
+			   strerror(-r));
 	one->spooled = true;
 	snprintf(one->path, sizeof(one->path), "/proc/self/fd/%d", one->fd);
 	return 0;
@@ -176,7 +177,8 @@ static int pass_over(struct one *one)
 {
 	const struct reduce_settings *settings = one->settings;
 
-	if ((settings->output || settings->output_folder) && !settings->has_window && !settings->reduce.track_pattern) {
+	if ((settings->output || settings->output_folder) && !settings->has_window &&
+	    !settings->reduce.track_pattern) {
 		one->as_it_is = true;
 		snprintf(one->result->why, sizeof(one->result->why),
 			 "is reduced already: %s byte for byte (--again reduces it further)",
@@ -223,7 +225,8 @@ static int choose_output(struct one *one)
 {
 	const struct reduce_settings *settings = one->settings;
 	struct reduce_result *result = one->result;
-	enum reducer_format own = one->look.format == REDUCER_FORMAT_DREC ? REDUCER_FORMAT_CHROME : one->look.format;
+	enum reducer_format own =
+		one->look.format == REDUCER_FORMAT_DREC ? REDUCER_FORMAT_CHROME : one->look.format;
 	enum reducer_format by_name = settings->output ? reducer_format_of_name(settings->output) : 0;
 	int r = 0;
 
@@ -233,11 +236,12 @@ static int choose_output(struct one *one)
 	if (settings->output && strlen(settings->output) < sizeof(result->output))
 		strcpy(result->output, settings->output);
 	else if (settings->output_folder)
-		r = reduce_names_below(settings->output_folder, one->job->path, one->job->relative, result->format,
-				       own == result->format && own == one->look.format, result->output,
-				       sizeof(result->output));
+		r = reduce_names_below(settings->output_folder, one->job->path, one->job->relative,
+				       result->format, own == result->format && own == one->look.format,
+				       result->output, sizeof(result->output));
 	else
-		r = reduce_names_beside(one->job->path, result->format, result->output, sizeof(result->output));
+		r = reduce_names_beside(one->job->path, result->format, result->output,
+					sizeof(result->output));
 	if (r < 0)
 		return end(one, REDUCE_FAILED, "its output's name is too long");
 	return 0;
@@ -263,7 +267,8 @@ static int check_quiet(struct one *one)
 	clock_gettime(CLOCK_REALTIME, &now);
 	/* The clock of a file server may be ahead of ours: a time to come is a moment ago, too. */
 	if (one->settings->settle_ns && one->st.st_mtim.tv_sec > now.tv_sec - settle_s)
-		return end(one, let_be(one), "was written less than %s ago, it may not be finished (--settle 0)",
+		return end(one, let_be(one),
+			   "was written less than %s ago, it may not be finished (--settle 0)",
 			   output_duration(text, one->settings->settle_ns));
 	if (holder_find(one->fd, &holder) == 1) {
 		holder_say(&holder, who, sizeof(who));
@@ -310,18 +315,21 @@ static int open_place(struct one *one)
 	if (to_stdout(one)) {
 		one->out_fd = reduce_spool_new();
 		snprintf(one->out_path, sizeof(one->out_path), "/proc/self/fd/%d", one->out_fd);
-		return one->out_fd < 0 ? end(one, REDUCE_FAILED, "%s: %s", reduce_spool_folder(), strerror(-one->out_fd)) : 0;
+		return one->out_fd < 0 ? end(one, REDUCE_FAILED, "%s: %s", reduce_spool_folder(),
+					     strerror(-one->out_fd))
+				       : 0;
 	}
 	if (settings->output_folder)
 		r = reduce_names_make_folders(one->result->output);
 	if (r == 0)
-		r = reduce_place_open(one->result->output, settings->force || settings->in_place, settings->break_lock,
-				      &one->place, &owner);
+		r = reduce_place_open(one->result->output, settings->force || settings->in_place,
+				      settings->break_lock, &one->place, &owner);
 	if (r < 0)
 		return say_not_opened(one, r, &owner);
 	one->out_fd = one->place.fd;
 	snprintf(one->out_path, sizeof(one->out_path), "%.*s%s",
-		 (int)(strlen(one->result->output) - strlen(one->place.name)), one->result->output, one->place.tmp);
+		 (int)(strlen(one->result->output) - strlen(one->place.name)), one->result->output,
+		 one->place.tmp);
 	if (settings->in_place) {
 		/* Whoever had the lock before us may have replaced it. */
 		if (fstatat(one->place.dirfd, one->place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -338,12 +346,13 @@ static int open_place(struct one *one)
 static int say_not_read(struct one *one, int error)
 {
 	const struct reducer_read_report *read = &one->result->report.read;
-	const struct reducer_problem *last =
-		read->n_problems && read->n_problems <= REDUCER_PROBLEMS_MAX ? &read->problem[read->n_problems - 1] : NULL;
+	const struct reducer_problem *last = read->n_problems && read->n_problems <= REDUCER_PROBLEMS_MAX
+						     ? &read->problem[read->n_problems - 1]
+						     : NULL;
 
 	if (last && error != -ENOMEM)
-		return end(one, error == -EBADMSG ? let_be(one) : REDUCE_FAILED, "%s (at byte %" PRIu64 ")", last->what,
-			   last->offset);
+		return end(one, error == -EBADMSG ? let_be(one) : REDUCE_FAILED, "%s (at byte %" PRIu64 ")",
+			   last->what, last->offset);
 	return end(one, REDUCE_FAILED, "%s", strerror(-error));
 }
 
@@ -360,7 +369,8 @@ static int read_input(struct one *one)
 	/* The rest of it would be gone for good. */
 	if (one->settings->in_place && !one->settings->force && one->result->report.read.damaged)
 		return end(one, let_be(one),
-			   "is damaged (%" PRIu64 " places), and in place would lose what cannot be read; -o OUT, or --force",
+			   "is damaged (%" PRIu64
+			   " places), and in place would lose what cannot be read; -o OUT, or --force",
 			   one->result->report.read.damaged);
 	return 0;
 }
@@ -370,7 +380,8 @@ static int say_window(struct one *one, int error)
 	if (error == -ERANGE)
 		return end(one, REDUCE_FAILED, "--window is years away from it");
 	if (error == -ENODATA)
-		return end(one, REDUCE_FAILED, "does not say when it was recorded: --window with times from its start");
+		return end(one, REDUCE_FAILED,
+			   "does not say when it was recorded: --window with times from its start");
 	return end(one, REDUCE_FAILED, "--window ends before it begins");
 }
 
@@ -381,7 +392,8 @@ static void set_window(struct one *one, int64_t from_ps, int64_t to_ps)
 	one->options.window_to_ps = one->result->window_to_ps = to_ps;
 }
 
-/* One bin is as long as the trace. A trace that counts from 1970 is in Unix time, whether it says so or not. */
+/* One bin is as long as the trace. A trace that counts from 1970 is in Unix time, whether it says so or not.
+ */
 static int measure(struct one *one, struct reduce_span *ret_span)
 {
 	const struct reducer_reduce_report *report = &one->result->report;
@@ -397,7 +409,8 @@ static int measure(struct one *one, struct reduce_span *ret_span)
 	return 0;
 }
 
-/* A window that counts from the end, or in UTC, can be told only of a trace that has been read: once more, then. */
+/* A window that counts from the end, or in UTC, can be told only of a trace that has been read: once more,
+ * then. */
 static int read_for_window(struct one *one)
 {
 	struct reduce_span span = {0};
@@ -425,9 +438,11 @@ static struct reducer_writer_options writer_options(const struct one *one)
 	const struct reducer_read_report *read = &one->result->report.read;
 	const char *output = one->result->output;
 	size_t bytes = strlen(output);
-	bool packed = one->settings->in_place || to_stdout(one) ? one->look.packing == REDUCER_GZIP
-								: bytes > 3 && strcmp(output + bytes - 3, ".gz") == 0;
-	struct reducer_writer_options options = {.array_root = read->array_root, .gzip_level = packed ? GZIP_LEVEL : 0};
+	bool packed = one->settings->in_place || to_stdout(one)
+			      ? one->look.packing == REDUCER_GZIP
+			      : bytes > 3 && strcmp(output + bytes - 3, ".gz") == 0;
+	struct reducer_writer_options options = {.array_root = read->array_root,
+						 .gzip_level = packed ? GZIP_LEVEL : 0};
 
 	options.has_base = read->has_base;
 	options.base_unix_ns = read->base_unix_ns;
@@ -445,13 +460,13 @@ static int write_to(struct one *one, int fd)
 
 static int say_not_written(struct one *one, int error)
 {
-	const char *output = to_stdout(one)               ? reduce_spool_folder()
+	const char *output = to_stdout(one)            ? reduce_spool_folder()
 			     : one->settings->in_place ? "the result"
 						       : one->result->output;
 
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG)
-		return end(one, REDUCE_FAILED, "%s does not fit: %s; make room, or write elsewhere (-o)", output,
-			   strerror(-error));
+		return end(one, REDUCE_FAILED, "%s does not fit: %s; make room, or write elsewhere (-o)",
+			   output, strerror(-error));
 	return end(one, REDUCE_FAILED, "%s cannot be written: %s", output, strerror(-error));
 }
 
@@ -509,7 +524,8 @@ static int plan(struct one *one)
 	if (one->result->report.bound_reached)
 		note(one, "even the coarsest bins leave more events than were asked for");
 	if (one->result->report.spans_in > 0 && one->result->report.spans_out == 0)
-		note(one, one->result->has_window ? "no span meets the window" : "no span is on such a track");
+		note(one,
+		     one->result->has_window ? "no span meets the window" : "no span is on such a track");
 	if (one->settings->dry_run) {
 		one->result->outcome = REDUCE_WOULD;
 		return STOP;
@@ -550,7 +566,8 @@ static int judge_size(struct one *one)
 	int r;
 
 	if (one->as_it_is && !input_would_do(one))
-		return end(one, REDUCE_SKIPPED, "is reduced already, in another format (--again writes it anew)");
+		return end(one, REDUCE_SKIPPED,
+			   "is reduced already, in another format (--again writes it anew)");
 	if (!one->as_it_is && (result->output_bytes < result->input_bytes || !input_would_do(one)))
 		return 0;
 	if (one->settings->in_place) {
@@ -558,7 +575,8 @@ static int judge_size(struct one *one)
 		return STOP;
 	}
 	result->outcome = REDUCE_COPIED;
-	if (ftruncate(one->out_fd, 0) < 0 || lseek(one->out_fd, 0, SEEK_SET) < 0 || lseek(one->fd, 0, SEEK_SET) < 0)
+	if (ftruncate(one->out_fd, 0) < 0 || lseek(one->out_fd, 0, SEEK_SET) < 0 ||
+	    lseek(one->fd, 0, SEEK_SET) < 0)
 		return say_not_written(one, -errno);
 	r = files_copy(one->fd, one->out_fd);
 	if (r < 0)
@@ -583,7 +601,8 @@ static int check_unchanged(struct one *one)
 		return end(one, let_be(one), "was removed while it was read; nothing was written");
 	holder_stamp(&st, &by_name);
 	if (!holder_stamp_same(&by_fd, &one->stamp) || !holder_stamp_same(&by_name, &one->stamp))
-		return end(one, let_be(one), "changed while it was read: it is still being written; nothing was %s",
+		return end(one, let_be(one),
+			   "changed while it was read: it is still being written; nothing was %s",
 			   one->settings->in_place ? "touched" : "written");
 	return 0;
 }
@@ -598,7 +617,8 @@ static int make_durable(struct one *one)
 		r = reduce_place_look_like(&one->place, one->fd, &one->st, one->settings->in_place);
 	if (r == -EPERM)
 		return end(one, let_be(one),
-			   "owner, group or mode (uid %u, gid %u) cannot be kept by this user; run as that one, or -o OUT",
+			   "owner, group or mode (uid %u, gid %u) cannot be kept by this user; run as that "
+			   "one, or -o OUT",
 			   (unsigned)one->st.st_uid, (unsigned)one->st.st_gid);
 	if (r == 0)
 		r = reduce_place_sync(&one->place);
@@ -688,9 +708,9 @@ static void clean_up(struct one *one)
 
 static int run(struct one *one)
 {
-	static int (*const steps[])(struct one *one) = {
-		open_input, look,      choose_output, check_quiet, open_place,   read_for_window, read_input,
-		plan,       write_out, judge_size,    make_durable, verify,      put_in_place,
+	static int (*const steps[])(struct one * one) = {
+		open_input, look,      choose_output, check_quiet,  open_place, read_for_window, read_input,
+		plan,       write_out, judge_size,    make_durable, verify,     put_in_place,
 	};
 	int r = 0;
 
@@ -700,14 +720,20 @@ static int run(struct one *one)
 	return r;
 }
 
-void reduce_one(const struct reduce_settings *settings, const struct reduce_job *job, struct reduce_result *result,
-		void (*progress)(void *context), void *context)
+void reduce_one(const struct reduce_settings *settings, const struct reduce_job *job,
+		struct reduce_result *result, void (*progress)(void *context), void *context)
 {
 	int r = START_OVER;
 
 	for (int i = 0; r == START_OVER && i < STARTS_MAX; i++) {
-		struct one one = {.settings = settings, .job = job, .result = result, .fd = -1, .out_fd = -1,
-				  .progress = progress, .context = context, .options = settings->reduce};
+		struct one one = {.settings = settings,
+				  .job = job,
+				  .result = result,
+				  .fd = -1,
+				  .out_fd = -1,
+				  .progress = progress,
+				  .context = context,
+				  .options = settings->reduce};
 
 		one.place = (struct reduce_place)REDUCE_PLACE_NONE;
 		one.options.progress = advance;

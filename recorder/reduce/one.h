@@ -2,7 +2,8 @@
 /*
  * reduce/one.h: all that `driverec reduce` does with one file.
  *
- *     look at it -> lock the place -> read, lay out, write beside -> sync -> verify what is on the disk -> rename
+ *     look at it -> lock the place -> read, lay out, write beside -> sync -> verify what is on the disk ->
+ * rename
  *
  * What comes of it is a struct without pointers: with --jobs each file is done in a process of its own, which
  * leaves it in shared memory.
@@ -55,10 +56,10 @@ enum reduce_outcome {
 struct reduce_result {
 	_Atomic unsigned permille; /* of the work; REDUCE_VERIFYING after it */
 	enum reduce_outcome outcome;
-	char why[REDUCE_WHY_MAX];    /* without the path in front */
-	char note[REDUCE_WHY_MAX];   /* "" or something to know */
+	char why[REDUCE_WHY_MAX];  /* without the path in front */
+	char note[REDUCE_WHY_MAX]; /* "" or something to know */
 	char output[REDUCE_PATH_MAX];
-	enum reducer_format format;  /* of the output */
+	enum reducer_format format; /* of the output */
 	uint64_t input_bytes, output_bytes;
 	bool has_report, has_window, verified;
 	int64_t window_from_ps, window_to_ps;
@@ -67,7 +68,7 @@ struct reduce_result {
 };
 
 /* `progress` is called in between, may be NULL. */
-void reduce_one(const struct reduce_settings *settings, const struct reduce_job *job, struct reduce_result *result,
-		void (*progress)(void *context), void *context);
+void reduce_one(const struct reduce_settings *settings, const struct reduce_job *job,
+		struct reduce_result *result, void (*progress)(void *context), void *context);
 
 #endif

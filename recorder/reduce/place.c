@@ -39,7 +39,8 @@ static int make_tmp(struct reduce_place *place)
 
 	reduce_lock_tmp_name(place->name, place->lock.token, place->tmp);
 	cleanup_block();
-	place->fd = openat(place->dirfd, place->tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	place->fd =
+		openat(place->dirfd, place->tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (place->fd < 0)
 		r = -errno;
 	else
@@ -61,7 +62,8 @@ int reduce_place_open(const char *path, bool replace, bool break_lock, struct re
 	if (r < 0)
 		goto end;
 	REDUCE_POINT(lock_made);
-	if (fstatat(place.dirfd, place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 && (!replace || S_ISDIR(st.st_mode)))
+	if (fstatat(place.dirfd, place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (!replace || S_ISDIR(st.st_mode)))
 		r = S_ISDIR(st.st_mode) ? -EISDIR : -EEXIST;
 	if (r == 0)
 		r = make_tmp(&place);
@@ -111,12 +113,16 @@ int reduce_place_look_like(struct reduce_place *place, int old_fd, const struct 
 	r = strict ? copy_attributes(old_fd, place->fd) : 0;
 	if (r < 0)
 		return r;
-	/* After the owner, whose change takes bits away. */
-	if (fchmod(place->fd, old->st_mode & (strict ? 07777u : 0666u)) < 0 && strict)
+	/* After the owner, whose change takes bits away; not at all where all files have one mode anyway
+	 * (SMB, FAT). */
+	if (fstat(place->fd, &st) < 0)
+		return -errno;
+	if (st.st_mode != old->st_mode && fchmod(place->fd, old->st_mode & (strict ? 07777u : 0666u)) < 0 &&
+	    strict)
 		return -EPERM;
 	if (!strict)
 		return 0;
-	if (fstat(place->fd, &st) == 0 && (st.st_mode & 0777) != (old->st_mode & 0777))
+	if (fstat(place->fd, &st) < 0 || (st.st_mode & 0777) != (old->st_mode & 0777))
 		return -EPERM;
 	futimens(place->fd, (const struct timespec[]){old->st_atim, old->st_mtim});
 	return 0;

@@ -40,8 +40,8 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-void progress_print(const struct progress *progress, int64_t now_ns, uint64_t under_way_bytes, const char *what,
-		    const char *path, char *out, size_t room)
+void progress_print(const struct progress *progress, int64_t now_ns, uint64_t under_way_bytes,
+		    const char *what, const char *path, char *out, size_t room)
 {
 	uint64_t bytes = progress->done_bytes + under_way_bytes;
 	uint64_t ms = (uint64_t)((now_ns - progress->began_ns) / 1000000) + 1;
@@ -51,9 +51,11 @@ void progress_print(const struct progress *progress, int64_t now_ns, uint64_t un
 	char name[NAME_COLUMNS + 1];
 
 	plain_text(name, sizeof(name), base_name(path), strlen(base_name(path)));
-	snprintf(out, room, "%zu of %zu file%s   %u %%   %" PRIu64 ".%" PRIu64 " MB/s   %" PRIu64 ":%02d left   %s %s",
-		 progress->done, progress->files, progress->files == 1 ? "" : "s", percent > 100 ? 100 : percent,
-		 speed / 1000000, speed / 100000 % 10, left / 60, (int)(left % 60), what, name);
+	snprintf(out, room,
+		 "%zu of %zu file%s   %u %%   %" PRIu64 ".%" PRIu64 " MB/s   %" PRIu64 ":%02d left   %s %s",
+		 progress->done, progress->files, progress->files == 1 ? "" : "s",
+		 percent > 100 ? 100 : percent, speed / 1000000, speed / 100000 % 10, left / 60,
+		 (int)(left % 60), what, name);
 }
 
 void progress_draw(struct progress *progress, uint64_t under_way_bytes, const char *what, const char *path)

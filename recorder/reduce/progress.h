@@ -22,13 +22,14 @@ struct progress {
 /* Draws only where `out` is a terminal. */
 void progress_begin(struct progress *progress, FILE *out, size_t files, uint64_t bytes);
 void progress_file_done(struct progress *progress, uint64_t bytes);
-/* `under_way_bytes` of the files that are worked on are done; `path` is one of them, `what` is done with it. */
+/* `under_way_bytes` of the files that are worked on are done; `path` is one of them, `what` is done with it.
+ */
 void progress_draw(struct progress *progress, uint64_t under_way_bytes, const char *what, const char *path);
 /* Takes the line away, for other lines or for good. */
 void progress_clear(struct progress *progress);
 
 /* The line itself. */
-void progress_print(const struct progress *progress, int64_t now_ns, uint64_t under_way_bytes, const char *what,
-		    const char *path, char *out, size_t room);
+void progress_print(const struct progress *progress, int64_t now_ns, uint64_t under_way_bytes,
+		    const char *what, const char *path, char *out, size_t room);
 
 #endif

@@ -83,7 +83,8 @@ static void add_events(char line[LINE_BYTES], const struct reducer_reduce_report
 {
 	char from[OUTPUT_TEXT_MAX], to[OUTPUT_TEXT_MAX];
 
-	add(line, "%s -> %s events", output_count(from, report->events_in), output_count(to, report->events_out));
+	add(line, "%s -> %s events", output_count(from, report->events_in),
+	    output_count(to, report->events_out));
 	add_change(line, report->events_in, report->events_out);
 }
 
@@ -148,7 +149,8 @@ static void say_more(const struct reduce_result *result, FILE *out)
 	}
 	if (*line)
 		put(line, out);
-	add(line, "  bins: %s of %s", output_count(text, report->bins), output_duration(more, report->bin_ps / 1000));
+	add(line, "  bins: %s of %s", output_count(text, report->bins),
+	    output_duration(more, report->bin_ps / 1000));
 	add(line, "; %s of text", output_bytes(text, (uint64_t)report->text_bytes));
 	if (report->overlapping)
 		add(line, "; %s spans overlap without nesting", output_count(text, report->overlapping));
@@ -172,7 +174,8 @@ static void say_damage(const char *path, const struct reduce_result *result, FIL
 		put(line, errors);
 	}
 	if (read->damaged > problems_of(read)) {
-		add(line, "driverec reduce: %s: and %" PRIu64 " more places", path, read->damaged - problems_of(read));
+		add(line, "driverec reduce: %s: and %" PRIu64 " more places", path,
+		    read->damaged - problems_of(read));
 		put(line, errors);
 	}
 }
@@ -194,14 +197,16 @@ static void say_differences(const char *path, const struct reduce_result *result
 		put(line, errors);
 	}
 	add(line,
-	    "driverec reduce: %s: this is a bug of driverec, and nothing was put in place; please report it with the "
-	    "lines above, driverec --version, the options, and if you may the file (--no-verify writes it all the same)",
+	    "driverec reduce: %s: this is a bug of driverec, and nothing was put in place; please report it "
+	    "with the "
+	    "lines above, driverec --version, the options, and if you may the file (--no-verify writes it "
+	    "all the same)",
 	    path);
 	put(line, errors);
 }
 
-void reduce_say_result(const struct reduce_say *say, const char *path, const struct reduce_result *result, FILE *out,
-		       FILE *errors)
+void reduce_say_result(const struct reduce_say *say, const char *path, const struct reduce_result *result,
+		       FILE *out, FILE *errors)
 {
 	bool bad = result->outcome == REDUCE_FAILED || result->outcome == REDUCE_DIFFERS;
 	char line[LINE_BYTES] = "";
@@ -217,8 +222,8 @@ void reduce_say_result(const struct reduce_say *say, const char *path, const str
 	add_outcome(line, result);
 	if (result->note[0])
 		add(line, "; %s", result->note);
-	if (say->with_output &&
-	    (result->outcome == REDUCE_DONE || result->outcome == REDUCE_COPIED || result->outcome == REDUCE_WOULD))
+	if (say->with_output && (result->outcome == REDUCE_DONE || result->outcome == REDUCE_COPIED ||
+				 result->outcome == REDUCE_WOULD))
 		add(line, "; %s %s", result->outcome == REDUCE_WOULD ? "for" : "in", result->output);
 	put(line, bad ? errors : out);
 	if (result->outcome == REDUCE_DIFFERS)
@@ -308,7 +313,8 @@ static void add_verify_json(cJSON *object, const struct reducer_verify_report *v
 
 		cJSON_AddNumberToObject(one, "promise", (int)difference->promise);
 		cJSON_AddStringToObject(one, "track", difference->track);
-		output_json_text(one, "time_us", difference->has_time ? moment_print(time, difference->time) : NULL);
+		output_json_text(one, "time_us",
+				 difference->has_time ? moment_print(time, difference->time) : NULL);
 		cJSON_AddStringToObject(one, "what", difference->what);
 		cJSON_AddItemToArray(list, one);
 	}

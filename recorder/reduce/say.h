@@ -15,11 +15,11 @@ struct reduce_say {
 };
 
 /*
- * "2,000,001 -> 188,204 events (-91 %), 47.9 -> 4.1 MB; busy time exact on 214 tracks; verified" on `out`; damage
- * of the input, failures and differences on `errors`, one line each.
+ * "2,000,001 -> 188,204 events (-91 %), 47.9 -> 4.1 MB; busy time exact on 214 tracks; verified" on `out`;
+ * damage of the input, failures and differences on `errors`, one line each.
  */
-void reduce_say_result(const struct reduce_say *say, const char *path, const struct reduce_result *result, FILE *out,
-		       FILE *errors);
+void reduce_say_result(const struct reduce_say *say, const char *path, const struct reduce_result *result,
+		       FILE *out, FILE *errors);
 
 /* One JSON object in one line; counts are texts. -errno. */
 int reduce_say_json(const char *path, const struct reduce_result *result, FILE *out);

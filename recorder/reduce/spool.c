@@ -24,7 +24,8 @@ int reduce_spool_new(void)
 
 	if (fd >= 0)
 		return fd;
-	if ((size_t)snprintf(path, sizeof(path), "%s/.driverec-XXXXXX", reduce_spool_folder()) >= sizeof(path))
+	if ((size_t)snprintf(path, sizeof(path), "%s/.driverec-XXXXXX", reduce_spool_folder()) >=
+	    sizeof(path))
 		return -ENAMETOOLONG;
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)

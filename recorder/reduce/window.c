@@ -151,7 +151,8 @@ bool reduce_window_needs_span(const struct reduce_window *window)
 }
 
 /* In ps after the first event. */
-static int resolve(const struct reduce_bound *bound, const struct reduce_span *span, int64_t open, int64_t *ret_ps)
+static int resolve(const struct reduce_bound *bound, const struct reduce_span *span, int64_t open,
+		   int64_t *ret_ps)
 {
 	int64_t ps, ns = bound->ns;
 
@@ -174,8 +175,8 @@ static int resolve(const struct reduce_bound *bound, const struct reduce_span *s
 	return 0;
 }
 
-int reduce_window_resolve(const struct reduce_window *window, const struct reduce_span *span, int64_t *ret_from_ps,
-			  int64_t *ret_to_ps)
+int reduce_window_resolve(const struct reduce_window *window, const struct reduce_span *span,
+			  int64_t *ret_from_ps, int64_t *ret_to_ps)
 {
 	int64_t from, to;
 	int r = resolve(&window->from, span, -REDUCE_WINDOW_FAR_PS, &from);

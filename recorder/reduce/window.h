@@ -43,11 +43,11 @@ bool reduce_window_needs_span(const struct reduce_window *window);
 #define REDUCE_WINDOW_FAR_PS (INT64_MAX / 2)
 
 /*
- * In ps since the trace's first event. `span` may be NULL where it is not needed. -ENODATA: UTC, and the trace
- * does not say when it was; -EDOM: ends before it begins; -ERANGE.
+ * In ps since the trace's first event. `span` may be NULL where it is not needed. -ENODATA: UTC, and the
+ * trace does not say when it was; -EDOM: ends before it begins; -ERANGE.
  */
-int reduce_window_resolve(const struct reduce_window *window, const struct reduce_span *span, int64_t *ret_from_ps,
-			  int64_t *ret_to_ps);
+int reduce_window_resolve(const struct reduce_window *window, const struct reduce_span *span,
+			  int64_t *ret_from_ps, int64_t *ret_to_ps);
 
 /* "50000" or "10%": events, or a share of those that came. The other one is 0. */
 struct reduce_target {
