@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More seek points than there is room for: every second one goes, and what is left is still right. */
+/* Seek points beyond their room, where every second one goes and what is left is still right; and failing files. */
 #include <reducer/slices.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "input_state.h"
 #include "support.h"
 
 enum { BLOCK = 4096, BLOCKS = 240 << 10, SLICES = 40 };
@@ -82,12 +84,43 @@ START_TEST(thinned_out)
 }
 END_TEST
 
+/* The descriptor is the input's own from the call on, also where it fails. */
+START_TEST(files_that_fail)
+{
+	struct reducer_input *input = NULL;
+	const char *path = test_path(test_folder(), "file");
+	int ends[2];
+	test_write_file(path, "[]", 2);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_ok(reducer_input_from_fd(fd, &input, NULL));
+	close(fd);
+	ck_assert_int_eq(reducer_input_keep_seek_points(input), -EBADF);
+	reducer_input_free(input);
+	assert_ok(reducer_input_open(path, &input, NULL));
+	assert_ok(reducer_input_keep_seek_points(input));
+	struct reducer_seek_points *points = NULL;
+	assert_ok(reducer_input_take_seek_points(input, &points));
+	reducer_input_free(input);
+	input = NULL;
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	ck_assert_int_eq(input_from_point(ends[0], points, 0, &input), -ESPIPE);
+	ck_assert_ptr_null(input);
+	ck_assert_int_eq(fcntl(ends[0], F_GETFD), -1);
+	close(ends[1]);
+	reducer_seek_points_free(points);
+	reducer_seek_points_free(NULL);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("seek_points");
 	TCase *tcase = tcase_create("thinned out");
 	tcase_add_test(tcase, thinned_out);
 	tcase_set_timeout(tcase, 60);
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("files that fail");
+	tcase_add_test(tcase, files_that_fail);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
