@@ -53,11 +53,11 @@ static char *said(struct reducer_text value)
 /* Old traces write a tid as a number at one event and as a text at another: it is one thread. */
 static struct reducer_text plain_number(struct reducer_text value)
 {
+	if (value.bytes <= 2 || *value.data != '"')
+		return value;
 	struct reducer_text inner = {value.data + 1, value.bytes - 2};
 	int64_t number;
-	if (value.bytes > 2 && *value.data == '"' && decimal_i64(inner, &number))
-		return inner;
-	return value;
+	return decimal_i64(inner, &number) ? inner : value;
 }
 
 /* 1 .. INT32_MAX; 0 and below mean something of their own to Perfetto. */
