@@ -36,7 +36,10 @@ done
 
 failed=0
 if [ "$run" = yes ]; then
-	cmake --preset coverage >/dev/null && cmake --build --preset coverage || exit 1
+	if ! cmake --preset coverage >/dev/null || ! cmake --build --preset coverage >build/coverage.log; then
+		tail -n 40 build/coverage.log >&2
+		exit 1
+	fi
 	find "$build" -name '*.gcda' -delete
 	ctest --preset coverage -L 'reducer|fuzz' --output-log "$build/tests.log" --quiet
 	failed=$?

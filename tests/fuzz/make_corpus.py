@@ -72,6 +72,67 @@ def cut(text):
     return "{" + ",\n".join(parts) + "}\n"
 
 
+def fields(data):
+    """Yields (field number, wire type, begin of the value, begin and end of the field) of a protobuf message."""
+    at = 0
+    while at < len(data):
+        begin = at
+        key, at = varint(data, at)
+        wire = key & 7
+        if wire == 0:
+            value = at
+            _, at = varint(data, at)
+        elif wire == 2:
+            size, value = varint(data, at)
+            at = value + size
+        else:
+            value = at
+            at += 8 if wire == 1 else 4
+        yield key >> 3, wire, value, begin, at
+
+
+def varint(data, at):
+    value, shift = 0, 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
+def message(number, data):
+    def number_of(value):
+        out = bytearray()
+        while value > 127:
+            out.append(value & 127 | 128)
+            value >>= 7
+        return bytes(out + bytes([value]))
+    return number_of(number << 3 | 2) + number_of(len(data)) + data
+
+
+def cut_repeated(data, most, cuts):
+    """The message with at most `most[n]` fields n of at most EVENT_MAX bytes, each cut by cuts[n]."""
+    out, seen = b"", {}
+    for number, wire, value, begin, end in fields(data):
+        if number in cuts:
+            part = message(number, cuts[number](data[value:end]))
+        else:
+            part = data[begin:end]
+        seen[number] = seen.get(number, 0) + 1
+        if seen[number] <= most.get(number, 1 << 30) and (number in cuts or len(part) <= EVENT_MAX):
+            out += part
+    return out
+
+
+def cut_xspace(data):
+    """Some planes, of each some lines, events and names; names that no event uses any more stay as they are."""
+    line = lambda data: cut_repeated(data, {4: 3}, {})
+    plane = lambda data: cut_repeated(data, {3: 2, 4: 12, 5: 24}, {3: line})
+    return cut_repeated(data, {1: 6}, {1: plane})
+
+
 def put(folder, name, data):
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, name), "wb") as file:
@@ -109,6 +170,11 @@ def main(traces, corpus):
     put(packed, "garbage_behind.zst", zstd(whole[:900]) + b"garbage")
     put(packed, "bomb.gz", gz(bytes(200 << 10)))
     put(packed, "empty", b"")
+    for path in sorted(glob.glob(os.path.join(traces, "*.xplane.pb"))):
+        with open(path, "rb") as file:
+            space = cut_xspace(file.read())
+        put(os.path.join(corpus, "xplane"), os.path.basename(path), space)
+        put(os.path.join(corpus, "xplane"), os.path.basename(path) + ".small", cut_repeated(space, {1: 2}, {}))
     drec = os.path.join(corpus, "drec")
     for how, name in enumerate(["job_ring", "fed_ring", "job_window", "fed_window"]):
         put(drec, name, bytes([how]))
