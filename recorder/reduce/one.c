@@ -287,6 +287,8 @@ static int say_not_opened(struct one *one, int error, const struct reduce_lock_o
 		return end(one, let_be(one), "%s%sis locked by %s; if that is dead: --break-lock",
 			   one->settings->in_place ? "" : output, one->settings->in_place ? "" : " ", who);
 	}
+	if (error == -ENXIO)
+		return end(one, REDUCE_FAILED, "%s is no regular file, and is not replaced by one", output);
 	if (error == -EEXIST)
 		return end(one, let_be(one), "%s is there already (--force)", output);
 	return end(one, REDUCE_FAILED, "%s cannot be written: %s", output, strerror(-error));

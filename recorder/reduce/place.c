@@ -49,22 +49,34 @@ static int make_tmp(struct reduce_place *place)
 	return r;
 }
 
+/* A rename would replace a device, a pipe or a link itself. */
+static int check_old(const struct reduce_place *place, bool replace)
+{
+	struct stat st;
+
+	if (fstatat(place->dirfd, place->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
+	return replace ? 0 : -EEXIST;
+}
+
 int reduce_place_open(const char *path, bool replace, bool break_lock, struct reduce_place *ret_place,
 		      struct reduce_lock_owner *ret_owner)
 {
 	struct reduce_place place = REDUCE_PLACE_NONE;
-	struct stat st;
 	int r = open_folder(path, &place);
 
 	if (r < 0)
 		return r;
-	r = reduce_lock_take(place.dirfd, place.name, break_lock, &place.lock, ret_owner);
+	/* Before there is a lock as well: none is made in a folder of devices. */
+	r = check_old(&place, true);
+	if (r == 0)
+		r = reduce_lock_take(place.dirfd, place.name, break_lock, &place.lock, ret_owner);
 	if (r < 0)
 		goto end;
 	REDUCE_POINT(lock_made);
-	if (fstatat(place.dirfd, place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    (!replace || S_ISDIR(st.st_mode)))
-		r = S_ISDIR(st.st_mode) ? -EISDIR : -EEXIST;
+	r = check_old(&place, replace);
 	if (r == 0)
 		r = make_tmp(&place);
 	if (r < 0)

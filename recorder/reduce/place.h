@@ -26,7 +26,7 @@ struct reduce_place {
 
 /*
  * Locks the place and makes the temporary file. -EBUSY: locked by *ret_owner. -EEXIST: there is a file
- * already and not `replace`.
+ * already and not `replace`; -ENXIO: what is there is a link, a device or the like.
  */
 int reduce_place_open(const char *path, bool replace, bool break_lock, struct reduce_place *ret_place,
 		      struct reduce_lock_owner *ret_owner);

@@ -399,6 +399,11 @@ START_TEST(appears_whole)
 	ck_assert_int_eq(reduce_place_open(test_path(folder, "out.json"), false, false, &place, &owner), -EEXIST);
 	ck_assert_int_eq(reduce_place_open(test_path(folder, "none/out.json"), false, false, &place, &owner), -ENOENT);
 	ck_assert_int_eq(reduce_place_open(folder, true, false, &place, &owner), -EISDIR);
+	ck_assert_int_eq(symlink("out.json", test_path(folder, "link.json")), 0);
+	ck_assert_int_eq(mkfifo(test_path(folder, "pipe.json"), 0600), 0);
+	ck_assert_int_eq(reduce_place_open(test_path(folder, "link.json"), true, false, &place, &owner), -ENXIO);
+	ck_assert_int_eq(reduce_place_open(test_path(folder, "pipe.json"), true, false, &place, &owner), -ENXIO);
+	ck_assert_uint_eq(entries(), 3);
 }
 END_TEST
 
