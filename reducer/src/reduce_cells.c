@@ -17,10 +17,10 @@
  * they are put together wherever there is room for both.
  *
  * No rectangle is longer than the track's longest span, so that this one stays the longest for any reader: where
- * short spans are dense a part ends when it is full. Within a span that stays that is so by itself.
+ * short spans are dense a part ends when it is full. Within a span that stays that is so by itself. Only on a track
+ * that is so busy with spans of one length that this would leave most of them, rectangles may be as long as a bin.
  *
- * Spans of the overflow row that go lie within a span of row 0 that stays, which covers them: they have a
- * frame of their own, of one row.
+ * Spans of the overflow row that go come afterwards (reduce_overlap.c).
  */
 #include "reduce_inside.h"
 
@@ -69,7 +69,7 @@ struct frame {
 };
 
 struct reduce_cells {
-	struct frame frame[REDUCE_ROWS + 1], over;
+	struct frame frame[REDUCE_ROWS + 1];
 	unsigned depth; /* frames in use; 0 is the top one */
 	struct reducer_reduce *reduce;
 	const int64_t *cut;
@@ -127,7 +127,7 @@ static void put(struct reduce_cells *c, struct frame *f, unsigned k, const struc
 				       .longest = row->longest,
 				       .name = row->name,
 				       .track = c->track,
-				       .row = (uint8_t)(f->base + k > REDUCE_OVERFLOW ? REDUCE_OVERFLOW : f->base + k),
+				       .row = (uint8_t)(f->base + k),
 				       .one_name = row->one_name};
 	if (at->has_pending && at->pending.to == from && (row->carried || one.to - at->pending.from <= f->limit)) {
 		join(&at->pending, &one);
@@ -489,9 +489,6 @@ static void merge_span(struct reduce_cells *c, struct frame *f, unsigned k, uint
 	}
 	struct part_row *row = &part->row[k];
 	count_span(c, row, e);
-	/* Only the overflow row's spans overlap each other. */
-	if (from < f->row[k].reach)
-		from = f->row[k].reach;
 	int64_t to = end < f->cell_to ? end : f->cell_to;
 	if (to > from)
 		row->busy += to - from;
@@ -516,29 +513,22 @@ static void stay(struct reduce_cells *c, struct frame *f, unsigned row, uint32_t
 
 static void close_ended(struct reduce_cells *c, int64_t at)
 {
-	while (c->depth > 1 && c->frame[c->depth - 1].end <= at) {
-		if (c->depth == 2)
-			close_frame(c, &c->over);
+	while (c->depth > 1 && c->frame[c->depth - 1].end <= at)
 		close_frame(c, &c->frame[--c->depth]);
-	}
 }
 
 static void one_span(struct reduce_cells *c, uint32_t e)
 {
 	const struct reduce_columns *col = &c->reduce->col;
 	uint32_t row = col->bits[e] & BITS_ROW_MASK;
+	if (row == REDUCE_OVERFLOW)
+		return;
 	close_ended(c, col->start[e]);
 	struct frame *top = &c->frame[c->depth - 1];
-	if (row == REDUCE_OVERFLOW) {
-		if (!(col->bits[e] & BIT_KEEP))
-			merge_span(c, &c->over, 0, e);
-	} else if (col->bits[e] & BIT_KEEP) {
-		if (row == 0)
-			start_frame(&c->over, REDUCE_OVERFLOW, col->start[e], col->start[e] + col->length[e]);
+	if (col->bits[e] & BIT_KEEP)
 		stay(c, top, row, e);
-	} else {
+	else
 		merge_span(c, top, row - top->base, e);
-	}
 }
 
 /* Nothing is put before the track's first start or after its last end (M2). */
@@ -546,15 +536,13 @@ static void start_track(struct reduce_cells *c, const struct reduce_track *track
 {
 	const struct reduce_columns *col = &c->reduce->col;
 	const uint32_t *order = c->reduce->order + track->first;
-	int64_t first = track->n_spans ? col->start[order[0]] : 0, last = first, longest = 0;
+	int64_t first = track->n_spans ? col->start[order[0]] : 0, last = first;
 	for (uint32_t i = 0; i < track->n_spans; i++) {
-		int64_t length = col->length[order[i]], end = col->start[order[i]] + length;
+		int64_t end = col->start[order[i]] + col->length[order[i]];
 		last = end > last ? end : last;
-		longest = length > longest ? length : longest;
 	}
 	start_frame(&c->frame[0], 0, first, last);
-	c->frame[0].limit = c->reduce->uncapped ? INT64_MAX : longest;
-	start_frame(&c->over, REDUCE_OVERFLOW, first, first);
+	c->frame[0].limit = reduce_rectangle_limit(c->reduce, track, c->bin_ps);
 	c->depth = 1;
 }
 
@@ -602,6 +590,5 @@ void reduce_cells_free(struct reduce_cells *cells)
 		return;
 	for (unsigned i = 0; i <= REDUCE_ROWS; i++)
 		free_frame(&cells->frame[i]);
-	free_frame(&cells->over);
 	free(cells);
 }

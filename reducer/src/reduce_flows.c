@@ -85,6 +85,9 @@ void reduce_plan_flows(struct reducer_reduce *r)
 {
 	struct reduce_columns *col = &r->col;
 	memset(r->flow, 0, (size_t)r->n_flows);
+	for (size_t i = 0; i < r->far_flows.count; i++)
+		r->flow[((int64_t *)r->far_flows.at)[i]] |= FLOW_BROKEN;
+	r->gone[REDUCER_GONE_FLOWS] += r->far_flows.count;
 	for (uint32_t t = 0; t < r->tracks.count; t++)
 		if (r->tracks.track[t].class == CLASS_FLOWS)
 			look_at_track(r, &r->tracks.track[t]);

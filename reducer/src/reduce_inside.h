@@ -11,6 +11,7 @@
  *   reduce_select.c   which tracks were asked for
  *   reduce_sort.c     sorting what is nearly sorted
  *   reduce_threads.c  tracks over threads
+ *   reduce_overlap.c  the same for spans that overlap without nesting
  *   reduce_points.c   instants, counters, async pairs
  *   reduce_flows.c    flows whose ends are all still there
  *   reduce_plan.c     all of that for one number of bins, and the search for a number of bins
@@ -174,6 +175,7 @@ struct reducer_reduce {
 	uint64_t *flow_slot;
 	uint32_t *flow_number;
 	uint32_t flow_slots, n_flows;
+	struct reduce_vector far_flows; /* numbers of flows with an end whose time is out of reach */
 	uint8_t *flow;
 	uint64_t *seen; /* hashes of metadata events */
 	uint32_t seen_slots, n_seen;
@@ -255,6 +257,9 @@ int reduce_sort(uint32_t *order, size_t count, bool (*before)(const void *contex
  * the overflow row that stay begin and end. */
 int reduce_choose_spans(struct reducer_reduce *reduce, uint32_t track, int64_t bin_ps, struct reduce_vector *cuts);
 
+/* How long a rectangle of the track may be. */
+int64_t reduce_rectangle_limit(const struct reducer_reduce *reduce, const struct reduce_track *track, int64_t bin_ps);
+
 /* reduce_cells.c: the rectangles of what does not; may mark more to stay (what a rectangle would be equal to). */
 struct reduce_cells;
 int reduce_cells_new(struct reduce_cells **ret_cells);
@@ -262,6 +267,10 @@ int reduce_cells_track(struct reduce_cells *cells, struct reducer_reduce *reduce
 		       const struct reduce_vector *cuts, struct reduce_rectangles *out);
 void reduce_cells_free(struct reduce_cells *cells);
 int reduce_rectangle_add(struct reduce_rectangles *out, const struct reduce_rectangle *one);
+
+/* reduce_overlap.c: after the cells of the track, whose rectangles begin at `first_rectangle` of `out`. */
+int reduce_overlap_track(struct reducer_reduce *reduce, uint32_t track, int64_t bin_ps, struct reduce_rectangles *out,
+			 size_t first_rectangle);
 
 /* reduce_threads.c: work on every track, largest first, on all threads. What a worker adds to its own lists is
  * gathered in the order of the tracks. */

@@ -30,6 +30,9 @@ static int reason_of(enum reduce_kind kind, uint32_t bits)
 {
 	if (kind == KIND_META)
 		return REDUCER_GONE_META_TWICE;
+	bool flow = kind == KIND_FLOW_BEGIN || kind == KIND_FLOW_STEP || kind == KIND_FLOW_END;
+	if (flow && (bits & BIT_FAR))
+		return -1;
 	if (bits & BIT_SHUT)
 		return REDUCER_GONE_WINDOW;
 	switch (kind) {
@@ -40,12 +43,8 @@ static int reason_of(enum reduce_kind kind, uint32_t bits)
 	case KIND_ASYNC_BEGIN:
 	case KIND_ASYNC_END:
 		return REDUCER_GONE_MERGED_ASYNC;
-	case KIND_FLOW_BEGIN:
-	case KIND_FLOW_STEP:
-	case KIND_FLOW_END:
-		return -1;
 	default:
-		return REDUCER_GONE_MERGED_SPANS;
+		return flow ? -1 : REDUCER_GONE_MERGED_SPANS;
 	}
 }
 

@@ -103,6 +103,20 @@ static bool text_equals(struct reducer_text text, const char *other)
 	return text.bytes == strlen(other) && memcmp(text.data, other, text.bytes) == 0;
 }
 
+/* Args of JAX's StepTraceAnnotation: "step_num". Looked for by its rarest byte. */
+static bool has_step_number(struct reducer_text args)
+{
+	static const char key[] = "\"step_num\":";
+	enum { BEFORE = 5, KEY_BYTES = sizeof(key) - 1 };
+	const char *at = args.data, *end = args.data + args.bytes;
+	while (args.bytes && (at = memchr(at, '_', (size_t)(end - at))) != NULL) {
+		if (at - args.data >= BEFORE && end - at >= KEY_BYTES - BEFORE && memcmp(at - BEFORE, key, KEY_BYTES) == 0)
+			return true;
+		at++;
+	}
+	return false;
+}
+
 /* A span that says where a step begins and ends, whatever wrote it. */
 static bool is_step_mark(const struct reducer_event *event)
 {
@@ -111,11 +125,9 @@ static bool is_step_mark(const struct reducer_event *event)
 		return true;
 	if (name.bytes > 15 && name.data[0] == 'O' && text_begins(name, "Optimizer.step#", 15))
 		return true;
-	if (event->category.bytes)
-		return text_equals(event->category, "driverec.mark");
-	/* JAX's StepTraceAnnotation, whose writers give no category. */
-	return event->args.bytes > 10 && event->args.bytes < STEP_ARGS_MAX &&
-	       memmem(event->args.data, event->args.bytes, "\"step_num\":", 11) != NULL;
+	if (event->category.bytes && text_equals(event->category, "driverec.mark"))
+		return true;
+	return event->args.bytes < STEP_ARGS_MAX && has_step_number(event->args);
 }
 
 static bool is_merged(const struct reducer_event *event)

@@ -114,7 +114,23 @@ bool reduce_in_window(const struct reducer_reduce *r, int64_t from, int64_t to)
 	return !r->options.has_window || (from <= r->options.window_to_ps && to >= r->options.window_from_ps);
 }
 
-static void to_ps(struct reducer_reduce *r)
+static bool is_flow(enum reduce_kind kind)
+{
+	return kind == KIND_FLOW_BEGIN || kind == KIND_FLOW_STEP || kind == KIND_FLOW_END;
+}
+
+/* A flow with an end out of reach goes as a whole: no span can be told to be near that end. */
+static int note_far_flow(struct reducer_reduce *r, uint32_t i)
+{
+	int64_t *number = reduce_vector_add(&r->far_flows, sizeof(*number));
+	if (!number)
+		return -ENOMEM;
+	*number = r->col.length[i];
+	r->col.bits[i] |= BIT_SHUT;
+	return 0;
+}
+
+static int to_ps(struct reducer_reduce *r)
 {
 	struct reduce_columns *col = &r->col;
 	for (uint32_t i = 0; i < col->count; i++) {
@@ -131,6 +147,8 @@ static void to_ps(struct reducer_reduce *r)
 			note_unruly(r, i);
 			r->tracks.track[col->track[i]].n_events--;
 			col->bits[i] |= BIT_FAR | (r->options.has_window ? BIT_SHUT : 0);
+			if (is_flow(kind) && note_far_flow(r, i) < 0)
+				return -ENOMEM;
 			continue;
 		}
 		col->start[i] = (col->start[i] - r->zero_ns) * 1000 + (bits >> BITS_START_PS & BITS_PS_MASK);
@@ -139,6 +157,7 @@ static void to_ps(struct reducer_reduce *r)
 		if (kind == KIND_SPAN)
 			col->length[i] = col->length[i] * 1000 + (bits >> BITS_LENGTH_PS & BITS_PS_MASK);
 	}
+	return 0;
 }
 
 /* Fills `order`: events by track, in the order of the file. */
@@ -401,7 +420,9 @@ int reduce_settle(struct reducer_reduce *r)
 		result = find_bounds(r);
 	if (result < 0)
 		return result;
-	to_ps(r);
+	result = to_ps(r);
+	if (result < 0)
+		return result;
 	link_flows(r);
 	group_samples(r);
 	result = group_by_track(r);

@@ -7,8 +7,7 @@
  *   - the first, and the one that ends last (M2); the track's longest, of equal ones the first in the file
  *   - whatever one of these is nested in: so every span that goes has only such below it, and what is put in
  *     their place can move within the span around them without sticking out of it
- *   - of the overflow row, all but those that lie wholly within a span of row 0 that stays: there the track is
- *     busy anyway, so it does not matter for M1 where they are drawn
+ *   - of the overflow row, those that cross the end of a bin
  */
 #include "reduce_inside.h"
 
@@ -99,19 +98,16 @@ static int compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int keep_overflow(struct reduce_columns *col, const uint32_t *order, uint32_t count,
+static int keep_overflow(struct reduce_columns *col, const uint32_t *order, uint32_t count, int64_t bin_ps,
 			 struct reduce_vector *cuts)
 {
-	int64_t around = INT64_MIN; /* the end of the last span of row 0 that stays */
 	int result = 0;
 	for (uint32_t i = 0; i < count && result == 0; i++) {
-		uint32_t e = order[i], row = row_of(col, e);
+		uint32_t e = order[i];
 		int64_t end = col->start[e] + col->length[e];
-		if (row == 0 && (col->bits[e] & BIT_KEEP))
-			around = end;
-		if (row != REDUCE_OVERFLOW)
+		if (row_of(col, e) != REDUCE_OVERFLOW)
 			continue;
-		if (col->start[e] >= around || end > around)
+		if (reduce_bin_of(end - (end > col->start[e]), bin_ps) != reduce_bin_of(col->start[e], bin_ps))
 			keep(col, e);
 		if (!(col->bits[e] & BIT_KEEP))
 			continue;
@@ -122,6 +118,30 @@ static int keep_overflow(struct reduce_columns *col, const uint32_t *order, uint
 	if (result == 0 && cuts->count)
 		qsort(cuts->at, cuts->count, sizeof(int64_t), compare_times);
 	return result;
+}
+
+/* How many rectangles a track may cost only because none is to be longer than its longest span. */
+enum { LIMIT_COSTS_MIN = 64, LIMIT_COSTS_SHARE = 20 };
+
+int64_t reduce_rectangle_limit(const struct reducer_reduce *r, const struct reduce_track *track, int64_t bin_ps)
+{
+	const struct reduce_columns *col = &r->col;
+	const uint32_t *order = r->order + track->first;
+	int64_t longest = 0, reach = INT64_MIN;
+	double busy = 0;
+	if (r->uncapped)
+		return INT64_MAX;
+	for (uint32_t i = 0; i < track->n_spans; i++) {
+		int64_t start = col->start[order[i]], length = col->length[order[i]], end = start + length;
+		longest = length > longest ? length : longest;
+		if (end > reach) {
+			busy += (double)(end - (start > reach ? start : reach));
+			reach = end;
+		}
+	}
+	double costs = longest ? busy / (double)longest : 0;
+	bool affordable = costs <= LIMIT_COSTS_MIN || costs <= (double)track->n_spans / LIMIT_COSTS_SHARE;
+	return affordable || longest > bin_ps ? longest : bin_ps;
 }
 
 int reduce_choose_spans(struct reducer_reduce *r, uint32_t at, int64_t bin_ps, struct reduce_vector *cuts)
@@ -139,5 +159,5 @@ int reduce_choose_spans(struct reducer_reduce *r, uint32_t at, int64_t bin_ps, s
 		return 0;
 	keep_long(col, order, track->n_spans, bin_ps);
 	keep_outer(col, order, track->n_spans);
-	return track->n_overlapping ? keep_overflow(col, order, track->n_spans, cuts) : 0;
+	return track->n_overlapping ? keep_overflow(col, order, track->n_spans, bin_ps, cuts) : 0;
 }

@@ -24,13 +24,15 @@ struct work {
 static int plan_track(struct work *w, uint32_t track)
 {
 	struct reducer_reduce *r = w->reduce;
+	size_t first = w->spans.count;
 	int result;
 	switch (r->tracks.track[track].class) {
 	case CLASS_THREAD:
 		result = reduce_choose_spans(r, track, r->bin_ps, &w->cuts);
-		if (result == 0 && !r->tracks.track[track].unruly)
-			result = reduce_cells_track(w->cells, r, track, r->bin_ps, &w->cuts, &w->spans);
-		return result;
+		if (result < 0 || r->tracks.track[track].unruly)
+			return result;
+		result = reduce_cells_track(w->cells, r, track, r->bin_ps, &w->cuts, &w->spans);
+		return result < 0 ? result : reduce_overlap_track(r, track, r->bin_ps, &w->spans, first);
 	case CLASS_INSTANTS:
 		return reduce_plan_instants(r, track, r->bin_ps, &w->instants);
 	case CLASS_ASYNC:

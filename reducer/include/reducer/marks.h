@@ -16,7 +16,8 @@
  * What stands for several events is a span (or, for instants, an instant; for async spans, a pair) of category
  * driverec.merged whose args begin with `{"driverec.events":N`:
  *
- *	driverec.events      how many events it stands for (those that begin in its bin)
+ *	driverec.events      how many events it stands for; 0: it goes on from another one of its bin, for which
+ *	                     there was no room in one piece
  *	driverec.sum_ps      their summed duration in picoseconds     (spans only)
  *	driverec.longest_ps  their longest duration                   (spans only)
  *	driverec.longest     the name of that longest one (spans only; left out where a trace has more names than
