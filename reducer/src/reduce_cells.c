@@ -531,21 +531,6 @@ static void one_span(struct reduce_cells *c, uint32_t e)
 		merge_span(c, top, row - top->base, e);
 }
 
-/* Nothing is put before the track's first start or after its last end (M2). */
-static void start_track(struct reduce_cells *c, const struct reduce_track *track)
-{
-	const struct reduce_columns *col = &c->reduce->col;
-	const uint32_t *order = c->reduce->order + track->first;
-	int64_t first = track->n_spans ? col->start[order[0]] : 0, last = first;
-	for (uint32_t i = 0; i < track->n_spans; i++) {
-		int64_t end = col->start[order[i]] + col->length[order[i]];
-		last = end > last ? end : last;
-	}
-	start_frame(&c->frame[0], 0, first, last);
-	c->frame[0].limit = reduce_rectangle_limit(c->reduce, track, c->bin_ps);
-	c->depth = 1;
-}
-
 int reduce_cells_track(struct reduce_cells *c, struct reducer_reduce *r, uint32_t at, int64_t bin_ps,
 		       const struct reduce_vector *cuts, struct reduce_rectangles *out)
 {
@@ -559,7 +544,10 @@ int reduce_cells_track(struct reduce_cells *c, struct reducer_reduce *r, uint32_
 	c->track = at;
 	c->out = out;
 	c->failed = 0;
-	start_track(c, track);
+	c->depth = 1;
+	/* Nothing is put before the track's first start or after its last end (M2). */
+	start_frame(&c->frame[0], 0, track->first_ps, track->last_ps);
+	c->frame[0].limit = reduce_rectangle_limit(r, track);
 	for (uint32_t i = 0; i < track->n_spans && !c->failed; i++)
 		one_span(c, order[i]);
 	close_ended(c, INT64_MAX);

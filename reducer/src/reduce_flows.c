@@ -6,7 +6,64 @@
  */
 #include "reduce_inside.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { AHEAD = 24 }; /* events whose place in the table is fetched before they are looked up */
+
+static bool is_flow(uint32_t bits)
+{
+	enum reduce_kind kind = reduce_kind_of(bits);
+	return kind == KIND_FLOW_BEGIN || kind == KIND_FLOW_STEP || kind == KIND_FLOW_END;
+}
+
+struct flow_slot {
+	uint64_t hash; /* 0 = empty */
+	uint32_t number;
+};
+
+static uint64_t hash_of(const struct reduce_columns *col, uint32_t e)
+{
+	uint64_t hash = (uint64_t)col->length[e];
+	return hash + (hash == 0);
+}
+
+/*
+ * Gives each flow a number, in the place of its hash. The table is too large for any cache, and its places are
+ * random: so the next flow events' places are fetched while this one's is looked at.
+ */
+int reduce_number_flows(struct reducer_reduce *r)
+{
+	struct reduce_columns *col = &r->col;
+	uint64_t slots = 64;
+	while (slots < (uint64_t)r->n_flow_events * 3 / 2)
+		slots *= 2;
+	struct flow_slot *table = calloc(slots, sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	uint32_t ahead = 0;
+	unsigned waiting = 0;
+	for (uint32_t e = 0; e < col->count; e++) {
+		for (; ahead < col->count && waiting < AHEAD; ahead++) {
+			if (!is_flow(col->bits[ahead]))
+				continue;
+			__builtin_prefetch(&table[hash_of(col, ahead) & (slots - 1)], 1);
+			waiting++;
+		}
+		if (!is_flow(col->bits[e]))
+			continue;
+		waiting--;
+		uint64_t hash = hash_of(col, e), at = hash & (slots - 1);
+		while (table[at].hash && table[at].hash != hash)
+			at = (at + 1) & (slots - 1);
+		if (!table[at].hash)
+			table[at] = (struct flow_slot){hash, r->n_flows++};
+		col->length[e] = table[at].number;
+	}
+	free(table);
+	return 0;
+}
 
 enum { FLOW_BEGINS = 1, FLOW_ENDS = 2, FLOW_BROKEN = 4 };
 

@@ -73,7 +73,7 @@ enum {
 
 struct reduce_columns {
 	int64_t *start;   /* ns; ps since zero when settled */
-	int64_t *length;  /* the same; counters: the bits of the value; flows: their number */
+	int64_t *length;  /* the same; counters: the bits of the value; flows: a hash, their number when settled */
 	uint64_t *place;  /* offset << 24 | bytes; for other formats than Chrome: how many events came before */
 	uint32_t *track;
 	uint32_t *name;   /* its number in `names` */
@@ -93,6 +93,8 @@ struct reduce_track {
 	uint32_t first;     /* of them in `order` */
 	uint32_t n_spans;   /* threads: the first so many of them are spans, outer ones first */
 	uint32_t n_overlapping;
+	int64_t first_ps, last_ps, longest_ps; /* threads: of their spans */
+	bool dense;         /* too busy with short spans for rectangles to be as short */
 	uint32_t first_sample, n_samples; /* counters: of `samples`, in order of time */
 	uint32_t thread;    /* flows: the track of the spans that they are bound to */
 };
@@ -157,6 +159,13 @@ struct reduce_vector {
 	size_t count, room;
 };
 
+/* The category and name of the last flow, and their hash: mostly those of the next one. */
+struct reduce_flow_name {
+	char text[64];
+	uint32_t category_bytes, name_bytes;
+	uint64_t hash;
+};
+
 struct reducer_reduce {
 	struct reducer_reduce_options options;
 	char *path;
@@ -171,10 +180,8 @@ struct reducer_reduce {
 	struct buffer member_texts;
 	struct reduce_vector called; /* names of processes and threads, for --track */
 	struct reducer_seek_points *points;
-	/* Flows: their numbers, and what is known of each. */
-	uint64_t *flow_slot;
-	uint32_t *flow_number;
-	uint32_t flow_slots, n_flows;
+	uint32_t n_flow_events, n_flows; /* flows are numbered */
+	struct reduce_flow_name flow_name;
 	struct reduce_vector far_flows; /* numbers of flows with an end whose time is out of reach */
 	uint8_t *flow;
 	uint64_t *seen; /* hashes of metadata events */
@@ -258,7 +265,7 @@ int reduce_sort(uint32_t *order, size_t count, bool (*before)(const void *contex
 int reduce_choose_spans(struct reducer_reduce *reduce, uint32_t track, int64_t bin_ps, struct reduce_vector *cuts);
 
 /* How long a rectangle of the track may be. */
-int64_t reduce_rectangle_limit(const struct reducer_reduce *reduce, const struct reduce_track *track, int64_t bin_ps);
+int64_t reduce_rectangle_limit(const struct reducer_reduce *reduce, const struct reduce_track *track);
 
 /* reduce_cells.c: the rectangles of what does not; may mark more to stay (what a rectangle would be equal to). */
 struct reduce_cells;
@@ -286,7 +293,9 @@ int reduce_plan_async(struct reducer_reduce *reduce, uint32_t track, int64_t bin
 void reduce_begin_counters(struct reducer_reduce *reduce, uint32_t track);
 void reduce_plan_counters(struct reducer_reduce *reduce, uint32_t track, int64_t bin_ps);
 
-/* reduce_flows.c: after all spans are planned. */
+/* reduce_flows.c: numbers flows after reading. */
+int reduce_number_flows(struct reducer_reduce *reduce);
+/* After all spans are planned. */
 void reduce_plan_flows(struct reducer_reduce *reduce);
 
 /* reduce_plan.c: whether the event stays, as planned. */

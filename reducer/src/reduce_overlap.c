@@ -227,25 +227,18 @@ static int place_group(struct overlap *o, struct group *group, uint32_t track, s
 	return result < 0 ? result : write_pieces(o, group, track, out);
 }
 
-static void measure_track(struct overlap *o)
-{
-	const struct reduce_columns *col = &o->reduce->col;
-	const uint32_t *order = o->reduce->order + o->track->first;
-	o->first = o->last = col->start[order[0]];
-	for (uint32_t i = 0; i < o->track->n_spans; i++) {
-		int64_t end = col->start[order[i]] + col->length[order[i]];
-		o->last = end > o->last ? end : o->last;
-	}
-	o->limit = reduce_rectangle_limit(o->reduce, o->track, o->bin_ps);
-}
-
 int reduce_overlap_track(struct reducer_reduce *r, uint32_t at, int64_t bin_ps, struct reduce_rectangles *out,
 			 size_t first_rectangle)
 {
-	struct overlap o = {.reduce = r, .track = &r->tracks.track[at], .bin_ps = bin_ps};
-	if (!o.track->n_overlapping)
+	struct reduce_track *track = &r->tracks.track[at];
+	if (!track->n_overlapping)
 		return 0;
-	measure_track(&o);
+	struct overlap o = {.reduce = r,
+			    .track = track,
+			    .bin_ps = bin_ps,
+			    .first = track->first_ps,
+			    .last = track->last_ps,
+			    .limit = reduce_rectangle_limit(r, track)};
 	int result = measure_groups(&o);
 	if (result == 0 && o.groups.count)
 		result = gather_runs(&o, out->at + first_rectangle, out->count - first_rectangle);

@@ -174,43 +174,31 @@ static uint64_t id_hash(const struct reducer_event *event, uint64_t seed)
 	return seed;
 }
 
-/* Numbers flows by what joins their ends. */
-static int number_flow(struct reducer_reduce *r, uint64_t hash, uint32_t *ret_number)
+static bool same_text(const char *text, uint32_t bytes, struct reducer_text other)
 {
-	if (r->n_flows >= r->flow_slots / 2) {
-		uint32_t slots = r->flow_slots ? r->flow_slots * 2 : 1024;
-		uint64_t *slot = calloc(slots, sizeof(*slot));
-		uint32_t *number = malloc(slots * sizeof(*number));
-		if (!slot || !number) {
-			free(slot);
-			free(number);
-			return -ENOMEM;
-		}
-		for (uint32_t i = 0; i < r->flow_slots; i++) {
-			if (!r->flow_slot[i])
-				continue;
-			uint32_t at = (uint32_t)r->flow_slot[i] & (slots - 1);
-			while (slot[at])
-				at = (at + 1) & (slots - 1);
-			slot[at] = r->flow_slot[i];
-			number[at] = r->flow_number[i];
-		}
-		free(r->flow_slot);
-		free(r->flow_number);
-		r->flow_slot = slot;
-		r->flow_number = number;
-		r->flow_slots = slots;
+	return bytes == other.bytes && (bytes == 0 || memcmp(text, other.data, bytes) == 0);
+}
+
+/* What joins the ends of a flow. */
+static uint64_t flow_hash(struct reducer_reduce *r, const struct reducer_event *event)
+{
+	struct reduce_flow_name *last = &r->flow_name;
+	struct reducer_text category = event->category, name = event->name;
+	if (!same_text(last->text, last->category_bytes, category) ||
+	    !same_text(last->text + last->category_bytes, last->name_bytes, name) || !last->hash) {
+		uint64_t hash = reduce_hash(0, category.bytes ? category.data : "", category.bytes);
+		hash = reduce_hash(hash, name.bytes ? name.data : "", name.bytes);
+		if (category.bytes + name.bytes > sizeof(last->text))
+			return id_hash(event, hash);
+		last->category_bytes = (uint32_t)category.bytes;
+		last->name_bytes = (uint32_t)name.bytes;
+		if (category.bytes)
+			memcpy(last->text, category.data, category.bytes);
+		if (name.bytes)
+			memcpy(last->text + category.bytes, name.data, name.bytes);
+		last->hash = hash;
 	}
-	hash += hash == 0;
-	uint32_t at = (uint32_t)hash & (r->flow_slots - 1);
-	while (r->flow_slot[at] && r->flow_slot[at] != hash)
-		at = (at + 1) & (r->flow_slots - 1);
-	if (!r->flow_slot[at]) {
-		r->flow_slot[at] = hash;
-		r->flow_number[at] = r->n_flows++;
-	}
-	*ret_number = r->flow_number[at];
-	return 0;
+	return id_hash(event, last->hash);
 }
 
 /* Whether the same metadata event came before. A negative value is -errno. */
@@ -294,17 +282,13 @@ static int take_instant(struct reducer_reduce *r, const struct reducer_event *ev
 
 static int take_flow(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
 {
-	uint64_t hash = reduce_hash(0, event->category.bytes ? event->category.data : "", event->category.bytes);
-	hash = id_hash(event, reduce_hash(hash, event->name.bytes ? event->name.data : "", event->name.bytes));
-	uint32_t number = 0;
-	int result = number_flow(r, hash, &number);
-	if (result < 0)
-		return result;
 	set_times(row, event,
 		  event->kind == DREC_FLOW_BEGIN ? KIND_FLOW_BEGIN
 		  : event->kind == DREC_FLOW_END ? KIND_FLOW_END
 						 : KIND_FLOW_STEP);
-	row->length = number;
+	uint64_t hash = flow_hash(r, event);
+	memcpy(&row->length, &hash, sizeof(hash));
+	r->n_flow_events++;
 	if (event->kind != DREC_FLOW_END ||
 	    (event->extra.bytes && memmem(event->extra.data, event->extra.bytes, "\"bp\"", 4)))
 		row->bits |= BIT_ENCLOSING;
@@ -532,11 +516,7 @@ int reduce_read_events(struct reducer_reduce *r)
 		result = read_chrome(r, &sink);
 	else
 		result = reducer_trace_read(r->path, r->format, &sink, &r->read);
-	free(r->flow_slot);
-	free(r->flow_number);
 	free(r->seen);
-	r->flow_slot = NULL;
-	r->flow_number = NULL;
 	r->seen = NULL;
 	return result;
 }

@@ -114,11 +114,6 @@ bool reduce_in_window(const struct reducer_reduce *r, int64_t from, int64_t to)
 	return !r->options.has_window || (from <= r->options.window_to_ps && to >= r->options.window_from_ps);
 }
 
-static bool is_flow(enum reduce_kind kind)
-{
-	return kind == KIND_FLOW_BEGIN || kind == KIND_FLOW_STEP || kind == KIND_FLOW_END;
-}
-
 /* A flow with an end out of reach goes as a whole: no span can be told to be near that end. */
 static int note_far_flow(struct reducer_reduce *r, uint32_t i)
 {
@@ -147,7 +142,7 @@ static int to_ps(struct reducer_reduce *r)
 			note_unruly(r, i);
 			r->tracks.track[col->track[i]].n_events--;
 			col->bits[i] |= BIT_FAR | (r->options.has_window ? BIT_SHUT : 0);
-			if (is_flow(kind) && note_far_flow(r, i) < 0)
+			if (kind >= KIND_FLOW_BEGIN && kind <= KIND_FLOW_END && note_far_flow(r, i) < 0)
 				return -ENOMEM;
 			continue;
 		}
@@ -248,19 +243,34 @@ static void spans_first(struct reducer_reduce *r, struct reduce_track *track)
 	track->n_spans = spans;
 }
 
-/* Places each span in its row. */
+/* How many rectangles a track may cost only because none is to be longer than its longest span. */
+enum { LIMIT_COSTS_MIN = 64, LIMIT_COSTS_SHARE = 20 };
+
+/* Places each span in its row, and takes the measure of the track. */
 static void lay_out(struct reducer_reduce *r, struct reduce_track *track)
 {
 	struct reduce_columns *col = &r->col;
 	const uint32_t *order = r->order + track->first;
-	int64_t end[REDUCE_ROWS];
+	int64_t end[REDUCE_ROWS], reach = INT64_MIN, longest = 0;
 	unsigned depth = 0;
+	double busy = 0;
 	for (uint32_t i = 0; i < track->n_spans; i++) {
 		uint32_t e = order[i];
-		uint32_t row = reducer_nest_place_in(end, &depth, REDUCE_ROWS, col->start[e], col->start[e] + col->length[e]);
+		int64_t from = col->start[e], length = col->length[e], to = from + length;
+		uint32_t row = reducer_nest_place_in(end, &depth, REDUCE_ROWS, from, to);
 		track->n_overlapping += row == REDUCE_OVERFLOW;
 		col->bits[e] = (col->bits[e] & ~(uint32_t)BITS_ROW_MASK) | row;
+		longest = length > longest ? length : longest;
+		if (to > reach) {
+			busy += (double)(to - (from > reach ? from : reach));
+			reach = to;
+		}
 	}
+	double costs = longest ? busy / (double)longest : 0;
+	track->first_ps = track->n_spans ? col->start[order[0]] : 0;
+	track->last_ps = reach;
+	track->longest_ps = longest;
+	track->dense = costs > LIMIT_COSTS_MIN && costs > (double)track->n_spans / LIMIT_COSTS_SHARE;
 }
 
 /* An open async begin. `length` of a begin that is open is the index of the one below it with the same id. */
@@ -416,6 +426,8 @@ static void group_samples(struct reducer_reduce *r)
 int reduce_settle(struct reducer_reduce *r)
 {
 	int result = reduce_select(r);
+	if (result == 0)
+		result = reduce_number_flows(r);
 	if (result == 0)
 		result = find_bounds(r);
 	if (result < 0)

@@ -120,28 +120,11 @@ static int keep_overflow(struct reduce_columns *col, const uint32_t *order, uint
 	return result;
 }
 
-/* How many rectangles a track may cost only because none is to be longer than its longest span. */
-enum { LIMIT_COSTS_MIN = 64, LIMIT_COSTS_SHARE = 20 };
-
-int64_t reduce_rectangle_limit(const struct reducer_reduce *r, const struct reduce_track *track, int64_t bin_ps)
+int64_t reduce_rectangle_limit(const struct reducer_reduce *r, const struct reduce_track *track)
 {
-	const struct reduce_columns *col = &r->col;
-	const uint32_t *order = r->order + track->first;
-	int64_t longest = 0, reach = INT64_MIN;
-	double busy = 0;
 	if (r->uncapped)
 		return INT64_MAX;
-	for (uint32_t i = 0; i < track->n_spans; i++) {
-		int64_t start = col->start[order[i]], length = col->length[order[i]], end = start + length;
-		longest = length > longest ? length : longest;
-		if (end > reach) {
-			busy += (double)(end - (start > reach ? start : reach));
-			reach = end;
-		}
-	}
-	double costs = longest ? busy / (double)longest : 0;
-	bool affordable = costs <= LIMIT_COSTS_MIN || costs <= (double)track->n_spans / LIMIT_COSTS_SHARE;
-	return affordable || longest > bin_ps ? longest : bin_ps;
+	return track->dense && r->bin_ps > track->longest_ps ? r->bin_ps : track->longest_ps;
 }
 
 int reduce_choose_spans(struct reducer_reduce *r, uint32_t at, int64_t bin_ps, struct reduce_vector *cuts)
