@@ -2,7 +2,6 @@
 #include "buffer.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,21 +66,38 @@ void buffer_add_u64(struct buffer *buffer, uint64_t value)
 	buffer_add(buffer, digits + at, sizeof(digits) - at);
 }
 
+/* A point and so many digits of `rest`. */
+static void add_decimals(struct buffer *buffer, unsigned rest, int digits)
+{
+	char decimals[7];
+	for (int i = digits; i > 0; i--, rest /= 10)
+		decimals[i] = (char)('0' + rest % 10);
+	decimals[0] = '.';
+	buffer_add(buffer, decimals, (size_t)digits + 1);
+}
+
 void buffer_add_us(struct buffer *buffer, int64_t ns, uint16_t ps, int64_t base_ns)
 {
 	__int128 total = ((__int128)ns - base_ns) * 1000 + ps;
-	char decimals[8];
+	uint64_t whole;
+	unsigned rest;
 	if (total < 0) {
 		buffer_add_byte(buffer, '-');
 		total = -total;
 	}
-	unsigned rest = (unsigned)((unsigned __int128)total % 1000000);
-	buffer_add_u64(buffer, (uint64_t)((unsigned __int128)total / 1000000));
+	/* Divisions of 128 bits are slow, and seldom needed. */
+	if ((unsigned __int128)total <= UINT64_MAX) {
+		whole = (uint64_t)total / 1000000;
+		rest = (unsigned)((uint64_t)total % 1000000);
+	} else {
+		whole = (uint64_t)((unsigned __int128)total / 1000000);
+		rest = (unsigned)((unsigned __int128)total % 1000000);
+	}
+	buffer_add_u64(buffer, whole);
 	if (rest % 1000)
-		snprintf(decimals, sizeof(decimals), ".%06u", rest);
+		add_decimals(buffer, rest, 6);
 	else
-		snprintf(decimals, sizeof(decimals), ".%03u", rest / 1000);
-	buffer_add_literal(buffer, decimals);
+		add_decimals(buffer, rest / 1000, 3);
 }
 
 void buffer_clear(struct buffer *buffer)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chrome_writer_inside.h"
 #include "json.h"
 #include "packer.h"
 
@@ -42,7 +43,8 @@ static int flush(struct reducer_chrome_writer *w)
 		return w->text.failed;
 	int result = packer_write(w->packer, w->text.data, w->text.bytes);
 	w->stats.text_bytes += w->text.bytes;
-	w->stats.file_bytes = packer_file_bytes(w->packer);
+	if (!w->options.threaded)
+		w->stats.file_bytes = packer_file_bytes(w->packer);
 	buffer_clear(&w->text);
 	return result;
 }
@@ -63,6 +65,9 @@ int reducer_chrome_writer_new(int fd, const struct reducer_chrome_writer_options
 	if (options)
 		w->options = *options;
 	int result = packer_new(fd, w->options.gzip_level, &w->packer);
+	/* Without a thread it is slower, and else the same. */
+	if (result == 0 && w->options.threaded)
+		packer_work_apart(w->packer);
 	if (result < 0) {
 		free(w);
 		return result;
@@ -337,17 +342,24 @@ int reducer_chrome_writer_event(struct reducer_chrome_writer *w, const struct re
 	return flush_if_due(w);
 }
 
+int chrome_writer_valid_text(struct reducer_chrome_writer *w, struct reducer_text event)
+{
+	if (w->failed)
+		return w->failed;
+	begin_events(w);
+	buffer_add_literal(&w->text, w->stats.events ? ",\n" : "\n");
+	buffer_add_text(&w->text, event);
+	w->stats.events++;
+	return flush_if_due(w);
+}
+
 int reducer_chrome_writer_text(struct reducer_chrome_writer *w, struct reducer_text event)
 {
 	if (w->failed)
 		return w->failed;
 	if (event.bytes < 2 || event.data[0] != '{' || !json_valid(event))
 		return -EBADMSG;
-	begin_events(w);
-	buffer_add_literal(&w->text, w->stats.events ? ",\n" : "\n");
-	buffer_add_text(&w->text, event);
-	w->stats.events++;
-	return flush_if_due(w);
+	return chrome_writer_valid_text(w, event);
 }
 
 static int sink_event(void *context, const struct reducer_event *event)

@@ -7,6 +7,8 @@
 #include "packer.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,18 +17,33 @@
 #include <isa-l/igzip_lib.h>
 #endif
 
-enum { PACKED_BYTES = 64 << 10, GZIP_WINDOW = 15 + 16, FAST_LEVEL_MAX = 3 };
+enum { PACKED_BYTES = 64 << 10, GZIP_WINDOW = 15 + 16, FAST_LEVEL_MAX = 3, BLOCK_BYTES = 512 << 10 };
 
 struct packer {
 	int fd;
 	enum { PLAIN, ZLIB, ISAL } by;
-	uint64_t file_bytes;
+	uint64_t file_bytes; /* of the thread, while it works apart */
 	z_stream deflate;
 #ifdef REDUCER_HAVE_ISAL
 	struct isal_zstream isal;
 	unsigned char *isal_buffer;
 #endif
+	/* Working apart: the caller fills one block while the thread packs the other. `filled` and `done` belong to
+	 * the lock, as `result` does. */
+	struct apart *apart;
 	unsigned char packed[PACKED_BYTES];
+};
+
+struct apart {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned char *block[2];
+	size_t bytes[2];
+	unsigned next;    /* the block that the caller fills */
+	bool filled;      /* the other one waits to be packed, or is being packed */
+	bool done;        /* no more will come */
+	int result;
 };
 
 static int write_whole(struct packer *packer, const unsigned char *bytes, size_t count)
@@ -140,9 +157,8 @@ int packer_new(int fd, int gzip_level, struct packer **ret_packer)
 	return 0;
 }
 
-int packer_write(struct packer *packer, const void *bytes, size_t count)
+static int pack(struct packer *packer, const unsigned char *from, size_t count)
 {
-	const unsigned char *from = bytes;
 	if (packer->by == PLAIN)
 		return write_whole(packer, from, count);
 	while (count > 0) {
@@ -159,8 +175,116 @@ int packer_write(struct packer *packer, const void *bytes, size_t count)
 	return 0;
 }
 
+static void *pack_apart(void *context)
+{
+	struct packer *packer = context;
+	struct apart *apart = packer->apart;
+	pthread_mutex_lock(&apart->lock);
+	for (;;) {
+		while (!apart->filled && !apart->done)
+			pthread_cond_wait(&apart->changed, &apart->lock);
+		if (!apart->filled)
+			break;
+		unsigned at = !apart->next;
+		pthread_mutex_unlock(&apart->lock);
+		int result = pack(packer, apart->block[at], apart->bytes[at]);
+		pthread_mutex_lock(&apart->lock);
+		if (apart->result == 0)
+			apart->result = result;
+		apart->filled = false;
+		pthread_cond_signal(&apart->changed);
+	}
+	pthread_mutex_unlock(&apart->lock);
+	return NULL;
+}
+
+static void free_apart(struct apart *apart)
+{
+	pthread_cond_destroy(&apart->changed);
+	pthread_mutex_destroy(&apart->lock);
+	free(apart->block[0]);
+	free(apart->block[1]);
+	free(apart);
+}
+
+int packer_work_apart(struct packer *packer)
+{
+	struct apart *apart = calloc(1, sizeof(*apart));
+	if (!apart)
+		return -ENOMEM;
+	pthread_mutex_init(&apart->lock, NULL);
+	pthread_cond_init(&apart->changed, NULL);
+	for (int i = 0; i < 2; i++)
+		apart->block[i] = malloc(BLOCK_BYTES);
+	packer->apart = apart;
+	int result = apart->block[0] && apart->block[1] ? 0 : -ENOMEM;
+	if (result == 0)
+		result = -pthread_create(&apart->thread, NULL, pack_apart, packer);
+	if (result < 0) {
+		packer->apart = NULL;
+		free_apart(apart);
+	}
+	return result;
+}
+
+/* Hands the caller's block over, once the one before is packed. */
+static int hand_over(struct apart *apart)
+{
+	pthread_mutex_lock(&apart->lock);
+	while (apart->filled)
+		pthread_cond_wait(&apart->changed, &apart->lock);
+	int result = apart->result;
+	apart->next = !apart->next;
+	apart->filled = true;
+	pthread_cond_signal(&apart->changed);
+	pthread_mutex_unlock(&apart->lock);
+	apart->bytes[apart->next] = 0;
+	return result;
+}
+
+/* Ends the thread; what it could not do is returned. */
+static int join_apart(struct packer *packer)
+{
+	struct apart *apart = packer->apart;
+	if (!apart)
+		return 0;
+	pthread_mutex_lock(&apart->lock);
+	apart->done = true;
+	pthread_cond_signal(&apart->changed);
+	pthread_mutex_unlock(&apart->lock);
+	pthread_join(apart->thread, NULL);
+	int result = apart->result;
+	packer->apart = NULL;
+	free_apart(apart);
+	return result;
+}
+
+int packer_write(struct packer *packer, const void *bytes, size_t count)
+{
+	struct apart *apart = packer->apart;
+	const unsigned char *from = bytes;
+	if (!apart)
+		return pack(packer, from, count);
+	while (count > 0) {
+		size_t some = BLOCK_BYTES - apart->bytes[apart->next];
+		some = some < count ? some : count;
+		memcpy(apart->block[apart->next] + apart->bytes[apart->next], from, some);
+		apart->bytes[apart->next] += some;
+		from += some;
+		count -= some;
+		int result = apart->bytes[apart->next] == BLOCK_BYTES ? hand_over(apart) : 0;
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
 int packer_finish(struct packer *packer)
 {
+	int result = packer->apart && packer->apart->bytes[packer->apart->next] ? hand_over(packer->apart) : 0;
+	int joined = join_apart(packer);
+	if (result < 0 || joined < 0)
+		return result < 0 ? result : joined;
 	if (packer->by == ISAL)
 		return pack_isal(packer, NULL, 0, 1);
 	return packer->by == ZLIB ? pack_zlib(packer, Z_FINISH) : 0;
@@ -175,6 +299,7 @@ void packer_free(struct packer *packer)
 {
 	if (!packer)
 		return;
+	join_apart(packer);
 	if (packer->by == ZLIB)
 		deflateEnd(&packer->deflate);
 #ifdef REDUCER_HAVE_ISAL

@@ -22,6 +22,7 @@
 #include <reducer/xplane_filter.h>
 
 #include "chrome_event.h"
+#include "chrome_writer_inside.h"
 
 enum { PLACE_BYTES_BITS = 24, DIGITS = 48 };
 
@@ -37,6 +38,9 @@ struct output {
 	size_t n_events;
 	struct chrome_event found;
 	struct buffer text;
+	struct buffer track_text; /* of `track` */
+	uint32_t track;
+	bool has_track_text;
 	uint32_t next; /* reading again: the number of the next event */
 	size_t at;     /* of `event` */
 };
@@ -276,7 +280,7 @@ static int set_name(struct output *out, const struct reduce_rectangle *one, stru
 	return out->found.name.failed;
 }
 
-static int write_span(struct output *out, const struct reduce_rectangle *one)
+static int write_span_event(struct output *out, const struct reduce_rectangle *one)
 {
 	struct reducer_event event;
 	begin_rectangle(out, one, true, &event);
@@ -289,6 +293,67 @@ static int write_span(struct output *out, const struct reduce_rectangle *one)
 	if (result == 0)
 		result = out->text.failed;
 	return result < 0 ? result : write_event(out, &event);
+}
+
+/* The part of a rectangle's text that all of its track share; none where that would not be valid JSON. */
+static void begin_track(struct output *out, uint32_t track)
+{
+	const struct reduce_tracks *tracks = &out->reduce->tracks;
+	struct reducer_text group = reduce_track_group(tracks, track), its = reduce_track_track(tracks, track);
+	out->track = track;
+	out->has_track_text = (!group.bytes || json_valid(group)) && (!its.bytes || json_valid(its));
+	buffer_clear(&out->track_text);
+	if (group.bytes) {
+		buffer_add_literal(&out->track_text, ",\"pid\":");
+		buffer_add_text(&out->track_text, group);
+	}
+	if (its.bytes) {
+		buffer_add_literal(&out->track_text, ",\"tid\":");
+		buffer_add_text(&out->track_text, its);
+	}
+	buffer_add_literal(&out->track_text, ",\"ts\":");
+}
+
+static void add_name(struct output *out, const struct reduce_rectangle *one)
+{
+	struct reducer_text raw = reduce_name_text(&out->reduce->names, one->name);
+	if (!one->one_name || !raw.data)
+		buffer_add_literal(&out->text, "\"" REDUCER_MARK_MERGED_NAME "\"");
+	else if (is_string(raw))
+		buffer_add_text(&out->text, raw);
+	else
+		json_quote(&out->text, raw);
+}
+
+/* The same as write_span_event(), straight to text: there are many. */
+static int write_span(struct output *out, const struct reduce_rectangle *one)
+{
+	struct buffer *text = &out->text;
+	int64_t ns, length = one->to - one->from;
+	uint16_t ps;
+	if (!out->chrome)
+		return write_span_event(out, one);
+	if (out->track != one->track)
+		begin_track(out, one->track);
+	if (!out->has_track_text)
+		return write_span_event(out, one);
+	set_time(out->reduce, one->from, &ns, &ps);
+	buffer_clear(text);
+	buffer_add_literal(text, "{\"ph\":\"X\",\"cat\":\"" REDUCER_MARK_MERGED "\",\"name\":");
+	add_name(out, one);
+	buffer_add(text, out->track_text.data, out->track_text.bytes);
+	buffer_add_us(text, ns, ps, 0);
+	buffer_add_literal(text, ",\"dur\":");
+	buffer_add_us(text, length / 1000, (uint16_t)(length % 1000), 0);
+	buffer_add_literal(text, ",\"args\":" REDUCER_MARK_MERGED_ARGS);
+	buffer_add_u64(text, one->events);
+	add_count(text, "driverec.sum_ps", (uint64_t)one->sum_ps);
+	add_count(text, "driverec.longest_ps", (uint64_t)one->longest_ps);
+	add_longest(out, one->longest);
+	buffer_add_literal(text, "}}");
+	if (text->failed || out->track_text.failed)
+		return -ENOMEM;
+	return chrome_writer_valid_text(out->chrome, (struct reducer_text){text->data, text->bytes});
 }
 
 static int write_instant(struct output *out, const struct reduce_rectangle *one)
@@ -356,7 +421,8 @@ static int open_output(struct output *out, int fd, enum reducer_format format,
 	}
 	struct reducer_chrome_writer_options chrome = {.array_root = r->read.array_root,
 						       .gzip_level = base.gzip_level,
-						       .strip_args = base.strip_args};
+						       .strip_args = base.strip_args,
+						       .threaded = 1};
 	out->as_chrome = r->format == REDUCER_FORMAT_CHROME;
 	out->as_written = out->as_chrome && !base.strip_args;
 	return reducer_chrome_writer_new(fd, &chrome, &out->chrome);
@@ -378,6 +444,7 @@ static void close_output(struct output *out)
 	reducer_xplane_filter_free(out->filter);
 	chrome_event_free(&out->found);
 	buffer_free(&out->text);
+	buffer_free(&out->track_text);
 	free(out->event);
 }
 
@@ -435,7 +502,7 @@ static bool can_filter(struct output *out, enum reducer_format format, const str
 int reducer_reduce_write(struct reducer_reduce *r, int fd, enum reducer_format format,
 			 const struct reducer_writer_options *options, struct reducer_reduce_report *report)
 {
-	struct output out = {.reduce = r};
+	struct output out = {.reduce = r, .track = REDUCE_NONE};
 	int result = can_filter(&out, format, options) ? write_filtered(&out, fd, report)
 						       : write_all(&out, fd, format, options, report);
 	close_output(&out);

@@ -23,6 +23,7 @@ struct reducer_chrome_writer_options {
 	int has_base;
 	int64_t base_unix_ns; /* subtracted from every time */
 	int strip_args;
+	int threaded;         /* a thread of its own packs and writes; an error may be told by a later call */
 };
 
 struct reducer_chrome_writer_stats {
