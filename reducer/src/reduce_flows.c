@@ -116,8 +116,9 @@ static uint32_t bound_to(struct around *a, int64_t time, bool enclosing)
 	return inner;
 }
 
-static void look_at_track(struct reducer_reduce *r, const struct reduce_track *track)
+void reduce_look_at_flows(struct reducer_reduce *r, uint32_t at)
 {
+	const struct reduce_track *track = &r->tracks.track[at];
 	struct reduce_columns *col = &r->col;
 	const uint32_t *order = r->order + track->first;
 	struct around around = {.col = col, .over = REDUCE_NONE};
@@ -127,27 +128,29 @@ static void look_at_track(struct reducer_reduce *r, const struct reduce_track *t
 	}
 	for (uint32_t i = 0; i < track->n_events; i++) {
 		uint32_t e = order[i];
-		uint8_t *flow = &r->flow[col->length[e]];
 		uint32_t span = bound_to(&around, col->start[e], col->bits[e] & BIT_ENCLOSING);
-		*flow |= reduce_kind_of(col->bits[e]) == KIND_FLOW_BEGIN ? FLOW_BEGINS : FLOW_ENDS;
+		uint8_t says = reduce_kind_of(col->bits[e]) == KIND_FLOW_BEGIN ? FLOW_BEGINS : FLOW_ENDS;
 		col->bits[e] &= ~(uint32_t)(BIT_KEEP | BIT_SHUT);
 		if (!reduce_in_window(r, col->start[e], col->start[e]) || track->shut)
 			col->bits[e] |= BIT_SHUT;
 		if ((col->bits[e] & BIT_SHUT) || (span != REDUCE_NONE && !stays(col, span)))
-			*flow |= FLOW_BROKEN;
+			says |= FLOW_BROKEN;
+		/* Its other end may be looked at by another thread. */
+		__atomic_fetch_or(&r->flow[col->length[e]], says, __ATOMIC_RELAXED);
 	}
 }
 
-void reduce_plan_flows(struct reducer_reduce *r)
+void reduce_begin_flows(struct reducer_reduce *r)
 {
-	struct reduce_columns *col = &r->col;
 	memset(r->flow, 0, (size_t)r->n_flows);
 	for (size_t i = 0; i < r->far_flows.count; i++)
 		r->flow[((int64_t *)r->far_flows.at)[i]] |= FLOW_BROKEN;
 	r->gone[REDUCER_GONE_FLOWS] += r->far_flows.count;
-	for (uint32_t t = 0; t < r->tracks.count; t++)
-		if (r->tracks.track[t].class == CLASS_FLOWS)
-			look_at_track(r, &r->tracks.track[t]);
+}
+
+void reduce_finish_flows(struct reducer_reduce *r)
+{
+	struct reduce_columns *col = &r->col;
 	for (uint32_t t = 0; t < r->tracks.count; t++) {
 		const struct reduce_track *track = &r->tracks.track[t];
 		for (uint32_t i = 0; track->class == CLASS_FLOWS && i < track->n_events; i++) {

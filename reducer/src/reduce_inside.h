@@ -96,7 +96,9 @@ struct reduce_track {
 	int64_t first_ps, last_ps, longest_ps; /* threads: of their spans */
 	bool dense;         /* too busy with short spans for rectangles to be as short */
 	uint32_t first_sample, n_samples; /* counters: of `samples`, in order of time */
-	uint32_t thread;    /* flows: the track of the spans that they are bound to */
+	uint32_t thread;    /* flows: the track of the spans that they are bound to, and the other way round */
+	size_t first_out, n_out; /* planned: its rectangles, in the list of the worker that made them */
+	unsigned worker;
 };
 
 struct reduce_tracks {
@@ -295,8 +297,10 @@ void reduce_plan_counters(struct reducer_reduce *reduce, uint32_t track, int64_t
 
 /* reduce_flows.c: numbers flows after reading. */
 int reduce_number_flows(struct reducer_reduce *reduce);
-/* After all spans are planned. */
-void reduce_plan_flows(struct reducer_reduce *reduce);
+/* What the ends on one track say, after its spans are planned; then, after all tracks, what becomes of each flow. */
+void reduce_look_at_flows(struct reducer_reduce *reduce, uint32_t track);
+void reduce_begin_flows(struct reducer_reduce *reduce);
+void reduce_finish_flows(struct reducer_reduce *reduce);
 
 /* reduce_plan.c: whether the event stays, as planned. */
 bool reduce_stays(const struct reducer_reduce *reduce, uint32_t event);

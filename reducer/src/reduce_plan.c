@@ -100,11 +100,12 @@ int reduce_plan_bins(struct reducer_reduce *r, uint32_t bins)
 	r->bin_ps = bin_length(r, bins);
 	r->spans.count = r->instants.count = r->pairs.count = 0;
 	memset(r->gone, 0, sizeof(r->gone));
+	reduce_begin_flows(r);
 	int result = reduce_each_track(r, REDUCE_PLAN);
 	if (result < 0)
 		return result;
 	plan_counters(r);
-	reduce_plan_flows(r);
+	reduce_finish_flows(r);
 	count_plan(r);
 	return 0;
 }

@@ -3,10 +3,11 @@
 #include "reduce_inside.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES_MAX = 1 << 16, CORE_TIMES = 4 };
+enum { SAMPLES_MAX = 1 << 14, CORE_TIMES = 4 };
 
 /* Times further from zero are out of reach of int64 picoseconds. */
 static const int64_t REACH_NS = 50ll * 86400 * 1000000000;
@@ -396,6 +397,8 @@ static void link_flows(struct reducer_reduce *r)
 			continue;
 		int64_t thread = reduce_track_find(&r->tracks, CLASS_THREAD, t);
 		r->tracks.track[t].thread = thread < 0 ? REDUCE_NONE : (uint32_t)thread;
+		if (thread >= 0)
+			r->tracks.track[thread].thread = t;
 	}
 }
 
@@ -423,16 +426,32 @@ static void group_samples(struct reducer_reduce *r)
 	}
 }
 
+static void *number_flows(void *context)
+{
+	return (void *)(intptr_t)reduce_number_flows(context);
+}
+
+/* Flows get their numbers while the bounds of time are looked for: neither reads what the other writes. */
+static int number_and_bound(struct reducer_reduce *r)
+{
+	pthread_t thread;
+	bool apart = r->options.threads != 1 && pthread_create(&thread, NULL, number_flows, r) == 0;
+	int result = find_bounds(r);
+	void *numbered = NULL;
+	if (apart)
+		pthread_join(thread, &numbered);
+	else
+		numbered = number_flows(r);
+	return result < 0 ? result : (int)(intptr_t)numbered;
+}
+
 int reduce_settle(struct reducer_reduce *r)
 {
 	int result = reduce_select(r);
 	if (result == 0)
-		result = reduce_number_flows(r);
+		result = number_and_bound(r);
 	if (result == 0)
-		result = find_bounds(r);
-	if (result < 0)
-		return result;
-	result = to_ps(r);
+		result = to_ps(r);
 	if (result < 0)
 		return result;
 	link_flows(r);

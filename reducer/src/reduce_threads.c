@@ -18,21 +18,56 @@ struct work {
 	struct reduce_cells *cells;
 	struct reduce_vector cuts;
 	struct reduce_rectangles spans, instants, pairs;
+	unsigned number;
 	int result;
 };
+
+/* The order that rectangles are written in. */
+static int in_order(const void *a, const void *b)
+{
+	const struct reduce_rectangle *x = a, *y = b;
+	if (x->track != y->track)
+		return x->track < y->track ? -1 : 1;
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	if (x->row != y->row)
+		return x->row < y->row ? -1 : 1;
+	if (x->to != y->to)
+		return x->to > y->to ? -1 : 1;
+	return (x->longest > y->longest) - (x->longest < y->longest);
+}
+
+static int plan_thread(struct work *w, uint32_t at)
+{
+	struct reducer_reduce *r = w->reduce;
+	struct reduce_track *track = &r->tracks.track[at];
+	size_t first = w->spans.count;
+	int result = reduce_choose_spans(r, at, r->bin_ps, &w->cuts);
+	if (result == 0 && !track->unruly)
+		result = reduce_cells_track(w->cells, r, at, r->bin_ps, &w->cuts, &w->spans);
+	if (result == 0 && !track->unruly)
+		result = reduce_overlap_track(r, at, r->bin_ps, &w->spans, first);
+	track->worker = w->number;
+	track->first_out = first;
+	track->n_out = w->spans.count - first;
+	if (track->n_out)
+		qsort(w->spans.at + first, track->n_out, sizeof(*w->spans.at), in_order);
+	if (result == 0 && track->thread != REDUCE_NONE)
+		reduce_look_at_flows(r, track->thread);
+	return result;
+}
 
 static int plan_track(struct work *w, uint32_t track)
 {
 	struct reducer_reduce *r = w->reduce;
-	size_t first = w->spans.count;
-	int result;
 	switch (r->tracks.track[track].class) {
 	case CLASS_THREAD:
-		result = reduce_choose_spans(r, track, r->bin_ps, &w->cuts);
-		if (result < 0 || r->tracks.track[track].unruly)
-			return result;
-		result = reduce_cells_track(w->cells, r, track, r->bin_ps, &w->cuts, &w->spans);
-		return result < 0 ? result : reduce_overlap_track(r, track, r->bin_ps, &w->spans, first);
+		return plan_thread(w, track);
+	case CLASS_FLOWS:
+		/* Else with the spans that they are bound to. */
+		if (r->tracks.track[track].thread == REDUCE_NONE)
+			reduce_look_at_flows(r, track);
+		return 0;
 	case CLASS_INSTANTS:
 		return reduce_plan_instants(r, track, r->bin_ps, &w->instants);
 	case CLASS_ASYNC:
@@ -68,21 +103,6 @@ static int larger_first(const void *a, const void *b, void *context)
 	return (x > y) - (x < y);
 }
 
-/* The order that the rectangles are written in, whichever thread made them. */
-static int in_order(const void *a, const void *b)
-{
-	const struct reduce_rectangle *x = a, *y = b;
-	if (x->track != y->track)
-		return x->track < y->track ? -1 : 1;
-	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	if (x->row != y->row)
-		return x->row < y->row ? -1 : 1;
-	if (x->to != y->to)
-		return x->to > y->to ? -1 : 1;
-	return (x->longest > y->longest) - (x->longest < y->longest);
-}
-
 static int gather(struct reduce_rectangles *all, struct reduce_rectangles *some)
 {
 	if (!some->count)
@@ -99,25 +119,54 @@ static int gather(struct reduce_rectangles *all, struct reduce_rectangles *some)
 	return 0;
 }
 
-static int gather_all(struct reducer_reduce *r, struct work *w)
+/* Rectangles of spans, which are many, are in order within each track already. */
+static int gather_spans(struct reducer_reduce *r, const struct work *work, unsigned threads)
 {
-	int result = w->result;
-	if (result == 0)
-		result = gather(&r->spans, &w->spans);
-	if (result == 0)
-		result = gather(&r->instants, &w->instants);
-	if (result == 0)
-		result = gather(&r->pairs, &w->pairs);
-	free(w->spans.at);
-	free(w->instants.at);
-	free(w->pairs.at);
-	return result;
+	struct reduce_rectangles *all = &r->spans;
+	size_t count = 0;
+	for (unsigned i = 0; i < threads; i++)
+		count += work[i].spans.count;
+	if (count > all->room) {
+		struct reduce_rectangle *grown = realloc(all->at, count * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		all->at = grown;
+		all->room = count;
+	}
+	all->count = 0;
+	for (uint32_t t = 0; t < r->tracks.count; t++) {
+		const struct reduce_track *track = &r->tracks.track[t];
+		if (track->class != CLASS_THREAD || !track->n_out)
+			continue;
+		memcpy(all->at + all->count, work[track->worker].spans.at + track->first_out,
+		       track->n_out * sizeof(*all->at));
+		all->count += track->n_out;
+	}
+	return 0;
 }
 
 static void sort_rectangles(struct reduce_rectangles *all)
 {
 	if (all->count)
 		qsort(all->at, all->count, sizeof(*all->at), in_order);
+}
+
+/* What the threads made, in an order that does not depend on which of them made it. */
+static int gather_all(struct reducer_reduce *r, struct work *work, unsigned threads)
+{
+	int result = 0;
+	for (unsigned i = 0; i < threads && result == 0; i++)
+		result = work[i].result;
+	if (result == 0)
+		result = gather_spans(r, work, threads);
+	for (unsigned i = 0; i < threads && result == 0; i++) {
+		result = gather(&r->instants, &work[i].instants);
+		if (result == 0)
+			result = gather(&r->pairs, &work[i].pairs);
+	}
+	sort_rectangles(&r->instants);
+	sort_rectangles(&r->pairs);
+	return result;
 }
 
 int reduce_each_track(struct reducer_reduce *r, enum reduce_task task)
@@ -139,7 +188,7 @@ int reduce_each_track(struct reducer_reduce *r, enum reduce_task task)
 	pthread_t thread[THREADS_MAX];
 	bool started[THREADS_MAX] = {false};
 	for (unsigned i = 0; i < threads; i++)
-		work[i] = (struct work){.reduce = r, .task = task, .by_size = by_size, .next = &next};
+		work[i] = (struct work){.reduce = r, .task = task, .by_size = by_size, .next = &next, .number = i};
 	/* A thread that cannot be started is done without. */
 	for (unsigned i = 1; i < threads; i++)
 		started[i] = pthread_create(&thread[i], NULL, run, &work[i]) == 0;
@@ -148,14 +197,15 @@ int reduce_each_track(struct reducer_reduce *r, enum reduce_task task)
 	for (unsigned i = 0; i < threads; i++) {
 		if (started[i])
 			pthread_join(thread[i], NULL);
-		int gathered = gather_all(r, &work[i]);
-		result = result < 0 ? result : gathered;
+		result = result < 0 ? result : work[i].result;
+	}
+	if (result == 0 && task == REDUCE_PLAN)
+		result = gather_all(r, work, threads);
+	for (unsigned i = 0; i < threads; i++) {
+		free(work[i].spans.at);
+		free(work[i].instants.at);
+		free(work[i].pairs.at);
 	}
 	free(by_size);
-	if (result == 0 && task == REDUCE_PLAN) {
-		sort_rectangles(&r->spans);
-		sort_rectangles(&r->instants);
-		sort_rectangles(&r->pairs);
-	}
 	return result;
 }
