@@ -164,9 +164,11 @@ static const uint8_t kind_of_phase[128] = {
 
 uint8_t chrome_event_kind(struct reducer_text phase)
 {
-	if (phase.bytes != 3 || phase.data[0] != '"' || (unsigned char)phase.data[1] >= 128)
+	/* The quotes may be missing. */
+	phase = unquoted(phase);
+	if (phase.bytes != 1 || (unsigned char)phase.data[0] >= 128)
 		return DREC_OTHER;
-	uint8_t kind = kind_of_phase[(unsigned char)phase.data[1]];
+	uint8_t kind = kind_of_phase[(unsigned char)phase.data[0]];
 	return kind ? kind : DREC_OTHER;
 }
 
@@ -184,7 +186,7 @@ static struct reducer_text said(struct buffer *scratch, struct reducer_text raw)
 /* A value as written, or as it must have been meant where quotes were not escaped. */
 static struct reducer_text meant(struct chrome_event *found, struct buffer *scratch, struct reducer_text raw)
 {
-	if (!found->loose || raw.bytes == 0 || json_valid(raw))
+	if (!found->loose || !raw.data || json_valid(raw))
 		return raw;
 	buffer_clear(scratch);
 	json_repair(scratch, raw);

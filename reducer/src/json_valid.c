@@ -162,6 +162,10 @@ bool json_valid_members(struct reducer_text members)
 static void repair_string(struct buffer *out, struct reducer_text quoted)
 {
 	struct buffer said = {0};
+	if (json_valid_string(quoted)) {
+		buffer_add_text(out, quoted);
+		return;
+	}
 	if (quoted.bytes < 2)
 		quoted = (struct reducer_text){"\"\"", 2};
 	json_unescape(&said, (struct reducer_text){quoted.data + 1, quoted.bytes - 2});

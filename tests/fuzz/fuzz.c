@@ -121,12 +121,14 @@ static int hear_event(void *context, const struct reducer_event *event)
 	fuzz_require(event->kind > 0 && event->kind < DREC_KIND_LIMIT, "kind %u", event->kind);
 	fuzz_require(event->start_ps < 1000 && event->duration_ps < 1000, "%u and %u ps", event->start_ps,
 		     event->duration_ps);
-	uint64_t value = event->kind == DREC_COUNTER ? drec_value_bits(event->value) : 0;
+	/* A counter's value is that of its args, which a writer may have to mend. */
+	bool counter = event->kind == DREC_COUNTER && !heard->meaning;
+	uint64_t value = counter ? drec_value_bits(event->value) : 0;
 	uint64_t numbers[] = {event->kind, event->has_time, event->has_duration, event->has_id, event->mark,
 			      event->has_time ? (uint64_t)event->start_ns : 0, event->has_time ? event->start_ps : 0,
 			      event->has_duration ? (uint64_t)event->duration_ns : 0,
 			      event->has_duration ? event->duration_ps : 0, event->has_id ? event->id : 0, value,
-			      event->args_flag, event->count};
+			      heard->meaning ? 0 : event->args_flag, event->count};
 	uint64_t hash = mix(1, numbers, sizeof(numbers));
 	hash = mix_text(hash, event->name);
 	hash = mix_text(hash, event->category);
@@ -153,6 +155,7 @@ static int hear_member(void *context, const struct reducer_member *member)
 	if (!heard->meaning)
 		note_hash(heard, hash);
 	heard->members++;
+	heard->like_event |= member->key.bytes == 2 && memcmp(member->key.data, "ph", 2) == 0;
 	if (says())
 		fprintf(stderr, "member %.*s=%.*s\n", (int)member->key.bytes, member->key.data,
 			(int)member->value.bytes, member->value.data);

@@ -47,6 +47,7 @@ struct fuzz_heard {
 	uint64_t hash[FUZZ_HEARD_MAX]; /* of the first ones */
 	uint64_t all;                  /* of all of them */
 	bool meaning;                  /* by what is meant (name, times, texts undone), not how it is written */
+	bool like_event;               /* a top-level member has a name that only events have */
 	struct reducer_sink also;      /* gets everything too, where it has functions */
 };
 struct reducer_sink fuzz_hear(struct fuzz_heard *heard);

@@ -57,15 +57,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_and_write((const char *)data, size, &options, &once);
 	}
 	fuzz_require(strict_json(once.text, once.bytes, &at), "invalid at %zu: %.*s", at, (int)once.bytes, once.text);
-	if (once.result == 0 && once.heard.events > 0) {
+	/*
+	 * Of an event that is nothing but args nothing is left when they are stripped, and a root that begins with `ph`
+	 * reads as an event.
+	 */
+	if (once.result == 0 && once.heard.events > 0 && !options.strip_args && !once.heard.like_event) {
 		read_and_write(once.text, once.bytes, &options, &twice);
 		fuzz_require(twice.result == 0, "what was written is read: %d, %s", twice.result,
 			     twice.report.problem[0].what);
 		fuzz_require(twice.report.damaged == 0, "it is not damaged: %s", twice.report.problem[0].what);
-		if (!options.array_root && !options.strip_args)
+		if (!options.array_root)
 			fuzz_require(once.heard.members == twice.heard.members, "every member is there");
-		if (!options.strip_args)
-			fuzz_same(&once.heard, &twice.heard, "read back");
+		fuzz_same(&once.heard, &twice.heard, "read back");
 		fuzz_require(once.bytes == twice.bytes && memcmp(once.text, twice.text, once.bytes) == 0,
 			     "the same bytes:\n%.*s\n%.*s", (int)once.bytes, once.text, (int)twice.bytes, twice.text);
 		free(twice.text);
