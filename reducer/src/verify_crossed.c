@@ -38,7 +38,7 @@ static bool first_start(const struct verify_trace *trace, verify_ps *ret_start)
 static verify_ps find_shift(const struct verify *verify)
 {
 	const struct reducer_verify_report *report = verify->report;
-	verify_ps raw_first, reduced_first;
+	verify_ps raw_first = 0, reduced_first = 0;
 	int64_t raw_ns, reduced_ns;
 	if (zero_of(&report->raw, report->raw_format, &raw_ns) &&
 	    zero_of(&report->reduced, report->reduced_format, &reduced_ns))
