@@ -114,7 +114,7 @@ void reducer_reduce_free(struct reducer_reduce *r)
 	for (size_t i = 0; i < r->member_blocks.count; i++)
 		free(((char **)r->member_blocks.at)[i]);
 	void *all[] = {r->path,      r->order,       r->samples.at, r->stands.at, r->members.at,
-		       r->called.at, r->member_blocks.at, r->far_flows.at, r->flow,
+		       r->called.at, r->threads.at, r->member_blocks.at, r->far_flows.at, r->flow,
 		       r->seen,      r->spans.at,    r->instants.at, r->pairs.at};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		free(all[i]);

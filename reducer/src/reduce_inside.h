@@ -59,7 +59,8 @@ enum {
 	BITS_PS_MASK = 0x3ff,
 	BITS_ROW_MASK = 0xff,
 	BIT_KEEP = 1 << 8,       /* planned: stays exactly */
-	BIT_SHUT = 1 << 9,       /* outside of the window asked for */
+	BIT_SHUT = 1 << 9,       /* outside of the window, or on a track not asked for */
+	BIT_ELSEWHERE = 1 << 10, /* the latter */
 	BITS_KIND = 20,
 	BITS_KIND_MASK = 0xf,
 	BIT_MERGED = 1 << 24,    /* it stands for several events already */
@@ -81,7 +82,16 @@ struct reduce_columns {
 	uint32_t count, room;
 };
 
-enum reduce_class { CLASS_THREAD = 1, CLASS_FLOWS, CLASS_INSTANTS, CLASS_COUNTER, CLASS_ASYNC, CLASS_NOWHERE };
+/* ALONE: a thread as such, where tracks are asked for; NOWHERE: of no thread. */
+enum reduce_class {
+	CLASS_THREAD = 1,
+	CLASS_FLOWS,
+	CLASS_INSTANTS,
+	CLASS_COUNTER,
+	CLASS_ASYNC,
+	CLASS_ALONE,
+	CLASS_NOWHERE
+};
 
 struct reduce_track {
 	uint8_t class;
@@ -111,7 +121,8 @@ struct reduce_tracks {
 };
 
 struct reduce_name {
-	uint32_t text, bytes; /* in `texts`: the JSON text as written, or the name where there is none */
+	uint32_t text, bytes;      /* in `texts`: the JSON text as written, or the name where there is none */
+	uint32_t json, json_bytes; /* a valid JSON text that says it; mostly the same */
 	uint32_t hash;
 };
 
@@ -127,6 +138,11 @@ struct reduce_names {
 struct reduce_sample {
 	uint32_t event, track;
 	double value;
+};
+
+/* The thread of an event whose track is none: a counter's or an async one's. */
+struct reduce_thread {
+	uint32_t event, track;
 };
 
 /* What an event that stands for others says of them. */
@@ -181,6 +197,7 @@ struct reducer_reduce {
 	struct reduce_vector members, member_blocks; /* their texts: one block a member */
 	struct buffer member_texts;
 	struct reduce_vector called; /* names of processes and threads, for --track */
+	struct reduce_vector threads; /* the same: the threads of what is on other tracks (struct reduce_thread) */
 	struct reducer_seek_points *points;
 	uint32_t n_flow_events, n_flows; /* flows are numbered */
 	struct reduce_flow_name flow_name;
@@ -192,7 +209,6 @@ struct reducer_reduce {
 	int64_t zero_ns;
 	int64_t low_ps, high_ps; /* of what the bins are cut from */
 	bool has_ps;
-	uint64_t gone_tracks;     /* on tracks not asked for */
 	/* The plan. */
 	uint32_t bins;
 	int64_t bin_ps;
@@ -236,8 +252,9 @@ void reduce_tracks_free(struct reduce_tracks *tracks);
 
 /* reduce_names.c */
 int reduce_names_init(struct reduce_names *names);
-int reduce_name_of(struct reduce_names *names, struct reducer_text raw, uint32_t *ret_name);
-/* Empty where only the hash is known. */
+/* The number of a name by how it is written; `said` is what that says. */
+int reduce_name_of(struct reduce_names *names, struct reducer_text raw, struct reducer_text said, uint32_t *ret_name);
+/* As valid JSON; empty where only the hash is known. */
 struct reducer_text reduce_name_text(const struct reduce_names *names, uint32_t name);
 void reduce_names_free(struct reduce_names *names);
 
@@ -255,8 +272,10 @@ int reduce_settle(struct reducer_reduce *reduce);
 int reduce_settle_track(struct reducer_reduce *reduce, uint32_t track);
 bool reduce_in_window(const struct reducer_reduce *reduce, int64_t from, int64_t to);
 
-/* reduce_select.c: marks the tracks that were not asked for. */
+/* reduce_select.c: marks the tracks that were not asked for; and, when the bits are settled, the events of such
+ * threads that are on other tracks. */
 int reduce_select(struct reducer_reduce *reduce);
+void reduce_select_events(struct reducer_reduce *reduce);
 
 /* reduce_sort.c */
 int reduce_sort(uint32_t *order, size_t count, bool (*before)(const void *context, uint32_t a, uint32_t b),

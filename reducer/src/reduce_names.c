@@ -49,7 +49,8 @@ static int grow_slots(struct reduce_names *names)
 	return 0;
 }
 
-static int add_name(struct reduce_names *names, uint32_t slot, uint32_t hash, struct reducer_text raw)
+static int add_name(struct reduce_names *names, uint32_t slot, uint32_t hash, struct reducer_text raw,
+		    struct reducer_text said)
 {
 	if (names->count == names->room) {
 		uint32_t room = names->room ? names->room * 2 : 256;
@@ -60,15 +61,22 @@ static int add_name(struct reduce_names *names, uint32_t slot, uint32_t hash, st
 		names->room = room;
 	}
 	struct reduce_name *name = &names->at[names->count];
-	*name = (struct reduce_name){(uint32_t)names->texts.bytes, (uint32_t)raw.bytes, hash};
+	*name = (struct reduce_name){.text = (uint32_t)names->texts.bytes, .bytes = (uint32_t)raw.bytes, .hash = hash};
 	buffer_add_text(&names->texts, raw);
+	name->json = name->text;
+	name->json_bytes = name->bytes;
+	if (!json_valid_string(raw)) {
+		name->json = (uint32_t)names->texts.bytes;
+		json_quote(&names->texts, said);
+		name->json_bytes = (uint32_t)(names->texts.bytes - name->json);
+	}
 	if (names->texts.failed)
 		return names->texts.failed;
 	names->slot[slot] = names->count++;
 	return names->count > names->slots / 2 ? grow_slots(names) : 0;
 }
 
-int reduce_name_of(struct reduce_names *names, struct reducer_text raw, uint32_t *ret_name)
+int reduce_name_of(struct reduce_names *names, struct reducer_text raw, struct reducer_text said, uint32_t *ret_name)
 {
 	for (int i = 0; i < 2; i++) {
 		if (names->last[i] != REDUCE_NONE && is_name(names, names->last[i], raw)) {
@@ -82,11 +90,12 @@ int reduce_name_of(struct reduce_names *names, struct reducer_text raw, uint32_t
 		if (names->at[names->slot[slot]].hash == hash && is_name(names, names->slot[slot], raw))
 			break;
 	if (names->slot[slot] == REDUCE_NONE) {
-		if (names->count == NAMES_MAX || raw.bytes > TEXTS_MAX - names->texts.bytes) {
+		/* Quoted it may take six bytes a byte. */
+		if (names->count == NAMES_MAX || names->texts.bytes > TEXTS_MAX || raw.bytes > TEXTS_MAX / 8) {
 			*ret_name = hash | REDUCE_NAME_UNKNOWN;
 			return 0;
 		}
-		int result = add_name(names, slot, hash, raw);
+		int result = add_name(names, slot, hash, raw, said);
 		if (result < 0)
 			return result;
 		names->last[1] = names->last[0];
@@ -102,7 +111,7 @@ struct reducer_text reduce_name_text(const struct reduce_names *names, uint32_t 
 {
 	if (name & REDUCE_NAME_UNKNOWN)
 		return (struct reducer_text){NULL, 0};
-	return (struct reducer_text){names->texts.data + names->at[name].text, names->at[name].bytes};
+	return (struct reducer_text){names->texts.data + names->at[name].json, names->at[name].json_bytes};
 }
 
 void reduce_names_free(struct reduce_names *names)

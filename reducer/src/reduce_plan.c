@@ -34,7 +34,7 @@ static int reason_of(enum reduce_kind kind, uint32_t bits)
 	if (flow && (bits & BIT_FAR))
 		return -1;
 	if (bits & BIT_SHUT)
-		return REDUCER_GONE_WINDOW;
+		return bits & BIT_ELSEWHERE ? REDUCER_GONE_TRACK : REDUCER_GONE_WINDOW;
 	switch (kind) {
 	case KIND_INSTANT:
 		return REDUCER_GONE_MERGED_INSTANTS;
@@ -68,8 +68,6 @@ static void count_plan(struct reducer_reduce *r)
 	}
 	r->exact = exact;
 	r->exact_spans = exact_spans;
-	r->gone[REDUCER_GONE_WINDOW] -= r->gone_tracks;
-	r->gone[REDUCER_GONE_TRACK] = r->gone_tracks;
 	/* A pair is two events; one more says that the trace is reduced. */
 	r->events_out = exact + r->spans.count + r->instants.count + 2 * r->pairs.count + 1;
 }

@@ -39,24 +39,28 @@ static uint32_t begin_points(struct reducer_reduce *r, const struct reduce_track
 	return left;
 }
 
-/* A merged instant in the place of all but the first of a bin's. */
+/* A merged instant in the place of these, but for marks; one alone stays as it is. */
 static int merge_instants(struct reducer_reduce *r, uint32_t at, const uint32_t *event, uint32_t count,
 			  struct reduce_rectangles *out)
 {
 	const struct reduce_columns *col = &r->col;
-	struct reduce_rectangle one = {.from = col->start[event[0]],
-				       .to = col->start[event[0]],
-				       .longest = event[0],
-				       .name = col->name[event[0]],
-				       .track = at,
-				       .one_name = true};
+	struct reduce_rectangle one = {.track = at, .one_name = true};
 	for (uint32_t i = 0; i < count; i++) {
-		one.events += events_of(r, event[i]);
-		one.members++;
-		if (col->name[event[i]] != one.name || (col->bits[event[i]] & BIT_MERGED))
+		uint32_t e = event[i];
+		if (col->bits[e] & BIT_ALWAYS)
+			continue;
+		if (one.members++ == 0) {
+			one.from = one.to = col->start[e];
+			one.longest = e;
+			one.name = col->name[e];
+		}
+		one.events += events_of(r, e);
+		if (col->name[e] != one.name || (col->bits[e] & BIT_MERGED))
 			one.one_name = false;
 	}
-	return reduce_rectangle_add(out, &one);
+	if (one.members == 1)
+		keep(&r->col, one.longest);
+	return one.members > 1 ? reduce_rectangle_add(out, &one) : 0;
 }
 
 /* The first instant of each bin stays; two or more others become one. */
@@ -80,9 +84,7 @@ int reduce_plan_instants(struct reducer_reduce *r, uint32_t at, int64_t bin_ps, 
 			to--;
 		if (from < to)
 			keep(col, order[from]);
-		if (to - from == 2)
-			keep(col, order[from + 1]);
-		else if (to - from > 2)
+		if (to - from > 1)
 			result = merge_instants(r, at, order + from + 1, to - from - 1, out);
 	}
 	return result;

@@ -19,7 +19,6 @@ enum {
 	HUGE_FROM_BYTES = 8 << 20,
 	PLACE_BYTES_BITS = 24,
 	EVENT_BYTES_MAX = (1 << PLACE_BYTES_BITS) - 1,
-	STEP_ARGS_MAX = 512, /* bytes of args that are searched for step_num */
 	NAMES_MAX = 1 << 20
 };
 
@@ -103,10 +102,17 @@ static bool text_equals(struct reducer_text text, const char *other)
 	return text.bytes == strlen(other) && memcmp(text.data, other, text.bytes) == 0;
 }
 
+static struct reducer_text unquoted(struct reducer_text text)
+{
+	if (text.bytes >= 2 && text.data[0] == '"')
+		return (struct reducer_text){text.data + 1, text.bytes - 2};
+	return text;
+}
+
 /* Args of JAX's StepTraceAnnotation: "step_num". Looked for by its rarest byte. */
 static bool has_step_number(struct reducer_text args)
 {
-	static const char key[] = "\"step_num\":";
+	static const char key[] = "\"step_num\"";
 	enum { BEFORE = 5, KEY_BYTES = sizeof(key) - 1 };
 	const char *at = args.data, *end = args.data + args.bytes;
 	while (args.bytes && (at = memchr(at, '_', (size_t)(end - at))) != NULL) {
@@ -127,13 +133,14 @@ static bool is_step_mark(const struct reducer_event *event)
 		return true;
 	if (event->category.bytes && text_equals(event->category, "driverec.mark"))
 		return true;
-	return event->args.bytes < STEP_ARGS_MAX && has_step_number(event->args);
+	return event->args.bytes < REDUCER_STEP_ARGS_MAX && has_step_number(event->args);
 }
 
 static bool is_merged(const struct reducer_event *event)
 {
 	return event->args.bytes > sizeof(REDUCER_MARK_MERGED_ARGS) && event->args.data[2] == 'd' &&
-	       text_begins(event->args, REDUCER_MARK_MERGED_ARGS, sizeof(REDUCER_MARK_MERGED_ARGS) - 1);
+	       text_begins(event->args, REDUCER_MARK_MERGED_ARGS, sizeof(REDUCER_MARK_MERGED_ARGS) - 1) &&
+	       text_equals(event->category, REDUCER_MARK_MERGED);
 }
 
 static int64_t ps_of(struct reducer_text digits)
@@ -158,7 +165,7 @@ static int note_stands(struct reducer_reduce *r, const struct reducer_event *eve
 		else if (text_equals(key, "\"driverec.longest_ps\""))
 			stands->longest_ps = ps_of(value);
 		else if (text_equals(key, "\"driverec.longest\""))
-			result = reduce_name_of(&r->names, value, &stands->longest_name);
+			result = reduce_name_of(&r->names, value, unquoted(value), &stands->longest_name);
 	}
 	return result;
 }
@@ -273,6 +280,8 @@ static int take_span(struct reducer_reduce *r, const struct reducer_event *event
 static int take_instant(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
 {
 	set_times(row, event, KIND_INSTANT);
+	if (event->category.bytes && text_equals(event->category, "driverec.mark"))
+		row->bits |= BIT_ALWAYS;
 	row->track = reduce_track_of(&r->tracks, CLASS_INSTANTS, event->group, event->track, no_text);
 	if (!is_merged(event))
 		return 0;
@@ -319,13 +328,6 @@ static int64_t series_of(struct reducer_reduce *r, const struct reducer_event *e
 		return r->member_texts.failed;
 	struct reducer_text rest = {r->member_texts.data, r->member_texts.bytes};
 	return reduce_track_of(&r->tracks, CLASS_COUNTER, event->group, name_of(event), rest);
-}
-
-static struct reducer_text unquoted(struct reducer_text text)
-{
-	if (text.bytes >= 2 && text.data[0] == '"')
-		return (struct reducer_text){text.data + 1, text.bytes - 2};
-	return text;
 }
 
 static int take_counter(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
@@ -428,6 +430,27 @@ static int take(struct reducer_reduce *r, const struct reducer_event *event, str
 	return 0;
 }
 
+/* Where tracks are asked for: the thread of what is kept as it is, and of what is on a track of another kind. */
+static int take_thread(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
+{
+	int64_t thread = reduce_track_of(&r->tracks, CLASS_ALONE, event->group, event->track, no_text);
+	if (thread < 0)
+		return (int)thread;
+	if (row->track < 0) {
+		row->track = thread;
+		row->bits |= BIT_ALWAYS;
+		return 0;
+	}
+	uint8_t class = r->tracks.track[row->track].class;
+	if (class != CLASS_COUNTER && class != CLASS_ASYNC)
+		return 0;
+	struct reduce_thread *its = reduce_vector_add(&r->threads, sizeof(*its));
+	if (!its)
+		return -ENOMEM;
+	*its = (struct reduce_thread){r->col.count, (uint32_t)thread};
+	return 0;
+}
+
 static int on_event(void *context, const struct reducer_event *event)
 {
 	struct reducer_reduce *r = context;
@@ -442,6 +465,10 @@ static int on_event(void *context, const struct reducer_event *event)
 		return (int)row.track;
 	if (event->offset >> (64 - PLACE_BYTES_BITS))
 		return -EFBIG;
+	if (r->options.track_pattern && event->kind != DREC_META)
+		result = take_thread(r, event, &row);
+	if (result < 0)
+		return result;
 	if (row.track < 0) {
 		/* Nothing to merge it with. */
 		row.track = reduce_track_of(&r->tracks, CLASS_NOWHERE, no_text, no_text, no_text);
@@ -449,7 +476,7 @@ static int on_event(void *context, const struct reducer_event *event)
 			return (int)row.track;
 		row.bits |= BIT_ALWAYS;
 	}
-	result = reduce_name_of(&r->names, name_of(event), &row.name);
+	result = reduce_name_of(&r->names, name_of(event), event->name, &row.name);
 	if (result < 0)
 		return result;
 	uint32_t at = col->count++;

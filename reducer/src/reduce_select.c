@@ -64,11 +64,20 @@ int reduce_select(struct reducer_reduce *r)
 	for (uint32_t t = 0; t < r->tracks.count; t++) {
 		struct reduce_track *track = &r->tracks.track[t];
 		struct reducer_text group = reduce_track_group(&r->tracks, t), its = reduce_track_track(&r->tracks, t);
-		if (track->class == CLASS_NOWHERE)
+		/* Counters and async events go by the thread that each of them names. */
+		if (track->class == CLASS_NOWHERE || track->class == CLASS_COUNTER || track->class == CLASS_ASYNC)
 			continue;
 		track->shut = !matches_path(&s, group, its) && !matches_name(&s, group, its);
 	}
 	int result = s.text.failed;
 	buffer_free(&s.text);
 	return result;
+}
+
+void reduce_select_events(struct reducer_reduce *r)
+{
+	const struct reduce_thread *thread = r->threads.at;
+	for (size_t i = 0; i < r->threads.count; i++)
+		if (r->tracks.track[thread[i].track].shut)
+			r->col.bits[thread[i].event] |= BIT_SHUT | BIT_ELSEWHERE;
 }

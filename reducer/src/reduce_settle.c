@@ -133,12 +133,11 @@ static int to_ps(struct reducer_reduce *r)
 		uint32_t bits = col->bits[i];
 		enum reduce_kind kind = reduce_kind_of(bits);
 		col->bits[i] = bits & ~((1u << BITS_KIND) - 1);
+		const struct reduce_track *track = &r->tracks.track[col->track[i]];
+		if (track->shut)
+			col->bits[i] |= BIT_SHUT | BIT_ELSEWHERE;
 		if (!has_place_in_time(bits))
 			continue;
-		if (r->tracks.track[col->track[i]].shut) {
-			col->bits[i] |= BIT_SHUT;
-			r->gone_tracks++;
-		}
 		if (is_far(col, i, r->zero_ns)) {
 			note_unruly(r, i);
 			r->tracks.track[col->track[i]].n_events--;
@@ -148,7 +147,8 @@ static int to_ps(struct reducer_reduce *r)
 			continue;
 		}
 		col->start[i] = (col->start[i] - r->zero_ns) * 1000 + (bits >> BITS_START_PS & BITS_PS_MASK);
-		if (kind == KIND_TIMED && !reduce_in_window(r, col->start[i], col->start[i]))
+		/* No plan looks at what is on no track. */
+		if (track->class >= CLASS_ALONE && !reduce_in_window(r, col->start[i], col->start[i]))
 			col->bits[i] |= BIT_SHUT;
 		if (kind == KIND_SPAN)
 			col->length[i] = col->length[i] * 1000 + (bits >> BITS_LENGTH_PS & BITS_PS_MASK);
@@ -454,6 +454,7 @@ int reduce_settle(struct reducer_reduce *r)
 		result = to_ps(r);
 	if (result < 0)
 		return result;
+	reduce_select_events(r);
 	link_flows(r);
 	group_samples(r);
 	result = group_by_track(r);

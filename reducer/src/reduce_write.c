@@ -212,11 +212,6 @@ static void set_time(const struct reducer_reduce *r, int64_t at, int64_t *ret_ns
 	*ret_ps = (uint16_t)ps;
 }
 
-static bool is_string(struct reducer_text raw)
-{
-	return raw.bytes >= 2 && raw.data[0] == '"' && json_valid_string(raw);
-}
-
 /* What the longest of them is called, as JSON; nothing where it is not known. */
 static void add_longest(struct output *out, uint32_t event)
 {
@@ -230,10 +225,7 @@ static void add_longest(struct output *out, uint32_t event)
 	if (!text.data)
 		return;
 	buffer_add_literal(&out->text, ",\"driverec.longest\":");
-	if (is_string(text))
-		buffer_add_text(&out->text, text);
-	else
-		json_quote(&out->text, text);
+	buffer_add_text(&out->text, text);
 }
 
 /* What all rectangles have in common. Texts of `args` stay in out->text until the next one. */
@@ -266,9 +258,6 @@ static int set_name(struct output *out, const struct reduce_rectangle *one, stru
 {
 	struct reducer_text raw = reduce_name_text(&out->reduce->names, one->name);
 	if (!one->one_name || !raw.data)
-		return 0;
-	event->name = raw;
-	if (!is_string(raw))
 		return 0;
 	event->name_raw = raw;
 	event->name = (struct reducer_text){raw.data + 1, raw.bytes - 2};
@@ -319,10 +308,8 @@ static void add_name(struct output *out, const struct reduce_rectangle *one)
 	struct reducer_text raw = reduce_name_text(&out->reduce->names, one->name);
 	if (!one->one_name || !raw.data)
 		buffer_add_literal(&out->text, "\"" REDUCER_MARK_MERGED_NAME "\"");
-	else if (is_string(raw))
-		buffer_add_text(&out->text, raw);
 	else
-		json_quote(&out->text, raw);
+		buffer_add_text(&out->text, raw);
 }
 
 /* The same as write_span_event(), straight to text: there are many. */

@@ -58,13 +58,17 @@ bool verify_is_step(const struct reducer_event *event)
 {
 	static const char step_num[] = "step_num";
 	struct reducer_text value;
-	if (event->kind == DREC_MARK || text_is(event->category, "driverec.mark"))
+	if (event->kind == DREC_MARK)
 		return true;
-	if (event->kind != DREC_SPAN && event->kind != DREC_BEGIN)
+	bool is_span = event->kind == DREC_SPAN || event->kind == DREC_BEGIN;
+	if (is_span || event->kind == DREC_INSTANT)
+		if (text_is(event->category, "driverec.mark"))
+			return true;
+	if (!is_span)
 		return false;
 	if (begins(event->name, "ProfilerStep#") || begins(event->name, "Optimizer.step#"))
 		return true;
-	return event->args.bytes &&
+	return event->args.bytes && event->args.bytes < REDUCER_STEP_ARGS_MAX &&
 	       memmem(event->args.data, event->args.bytes, step_num, sizeof(step_num) - 1) &&
 	       verify_args_member(event->args, step_num, &value);
 }

@@ -61,10 +61,10 @@ static enum verify_class class_of(const struct verify *verify, const struct redu
 	struct reducer_text phase;
 	if (event->kind == DREC_META)
 		return known->name == verify->house.mark_name ? VERIFY_MARK : VERIFY_META;
-	if (event->kind == DREC_FLOW_BEGIN || event->kind == DREC_FLOW_STEP || event->kind == DREC_FLOW_END)
-		return VERIFY_FLOW;
 	if (!event->has_time)
 		return VERIFY_KEPT;
+	if (event->kind == DREC_FLOW_BEGIN || event->kind == DREC_FLOW_STEP || event->kind == DREC_FLOW_END)
+		return VERIFY_FLOW;
 	if (verify->crossed && is_note(event))
 		return VERIFY_NOTE;
 	switch (event->kind) {

@@ -77,8 +77,10 @@ static void join_span(struct verify_event *begin, struct verify_event *end)
 	end->class = VERIFY_GONE;
 }
 
-static void join_async(struct verify_event *begin, struct verify_event *end)
+static void join_async(struct verify_trace *trace, uint32_t at, struct verify_event *end)
 {
+	struct verify_event *begin = &trace->event[at];
+	end->begin = at;
 	begin->duration = end->duration = end->start - begin->start;
 	begin->class = VERIFY_ASYNC_BEGIN;
 	end->class = VERIFY_ASYNC_END;
@@ -100,7 +102,7 @@ static int join_halves(struct verify_trace *trace, const struct halves *halves)
 		if (event->kind == DREC_BEGIN || event->kind == DREC_ASYNC_BEGIN)
 			open[depth++] = halves->half[i].event;
 		else if (depth && async)
-			join_async(&trace->event[open[--depth]], event);
+			join_async(trace, open[--depth], event);
 		else if (depth)
 			join_span(&trace->event[open[--depth]], event);
 	}
@@ -149,18 +151,27 @@ static bool is_outside(const struct verify_mark *mark, const struct verify_event
 	return from > mark->window_to || to < mark->window_from;
 }
 
+/* Whether the reduced trace has the event's track; the end of an async pair goes with its begin. */
+static bool is_on_reduced(const struct verify *verify, const struct verify_event *event)
+{
+	if (event->class == VERIFY_ASYNC_END)
+		event = &verify->raw.event[event->begin];
+	return verify->house.track[event->track].is_reduced;
+}
+
 int verify_cut(struct verify *verify)
 {
 	struct verify_track *track = verify->house.track;
-	for (size_t i = 0; i < verify->reduced.n_events; i++)
-		if (verify->reduced.event[i].class != VERIFY_META &&
-		    verify->reduced.event[i].class != VERIFY_MARK)
-			track[verify->reduced.event[i].track].is_reduced = true;
+	for (size_t i = 0; i < verify->reduced.n_events; i++) {
+		const struct verify_event *event = &verify->reduced.event[i];
+		if (event->class != VERIFY_META && event->class != VERIFY_MARK &&
+		    event->class != VERIFY_ASYNC_END)
+			track[event->track].is_reduced = true;
+	}
 	for (size_t i = 0; i < verify->raw.n_events; i++) {
 		struct verify_event *event = &verify->raw.event[i];
 		if (is_outside(&verify->mark, event) ||
-		    (verify->mark.has_tracks && event->class != VERIFY_META &&
-		     !track[event->track].is_reduced))
+		    (verify->mark.has_tracks && event->class != VERIFY_META && !is_on_reduced(verify, event)))
 			event->class = VERIFY_GONE;
 		if (event->class != VERIFY_GONE && event->class != VERIFY_META && event->class != VERIFY_MARK)
 			track[event->track].is_raw = true;

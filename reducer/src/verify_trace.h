@@ -44,6 +44,7 @@ struct verify_event {
 	struct verify_print same;
 	uint32_t track, name, category, id; /* numbers of the house; id VERIFY_NONE: none */
 	uint32_t merged;                    /* index + 1 of trace->merged; 0: it stands for itself */
+	uint32_t begin;                     /* of the end of an async pair: its begin's index */
 	uint8_t class;                      /* enum verify_class */
 	uint8_t kind;                       /* enum drec_kind */
 	uint8_t has_time;

@@ -36,6 +36,7 @@
 #define REDUCER_MARK_MERGED_ARGS "{\"driverec.events\":"
 #define REDUCER_MARK_MERGED_NAME "merged"
 
-enum { REDUCER_MARK_VERSION = 1, REDUCER_BINS_DEFAULT = 3840 };
+/* Args as long as this are not searched for the "step_num" of a step mark. */
+enum { REDUCER_MARK_VERSION = 1, REDUCER_BINS_DEFAULT = 3840, REDUCER_STEP_ARGS_MAX = 512 };
 
 #endif
