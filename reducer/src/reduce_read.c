@@ -114,8 +114,10 @@ static bool has_step_number(struct reducer_text args)
 {
 	static const char key[] = "\"step_num\"";
 	enum { BEFORE = 5, KEY_BYTES = sizeof(key) - 1 };
+	if (!args.bytes)
+		return false;
 	const char *at = args.data, *end = args.data + args.bytes;
-	while (args.bytes && (at = memchr(at, '_', (size_t)(end - at))) != NULL) {
+	while ((at = memchr(at, '_', (size_t)(end - at))) != NULL) {
 		if (at - args.data >= BEFORE && end - at >= KEY_BYTES - BEFORE && memcmp(at - BEFORE, key, KEY_BYTES) == 0)
 			return true;
 		at++;

@@ -136,22 +136,28 @@ int64_t reduce_track_of(struct reduce_tracks *tracks, enum reduce_class class, s
 	return last[0] = tracks->count - 1;
 }
 
+/* A part of the texts; nothing where there are none at all. */
+static struct reducer_text part_of(const struct reduce_tracks *tracks, uint32_t at, uint32_t bytes)
+{
+	return bytes ? (struct reducer_text){tracks->texts.data + at, bytes} : (struct reducer_text){NULL, 0};
+}
+
 struct reducer_text reduce_track_group(const struct reduce_tracks *tracks, uint32_t at)
 {
 	const struct reduce_track *t = &tracks->track[at];
-	return (struct reducer_text){tracks->texts.data + t->key, t->group_bytes};
+	return part_of(tracks, t->key, t->group_bytes);
 }
 
 struct reducer_text reduce_track_track(const struct reduce_tracks *tracks, uint32_t at)
 {
 	const struct reduce_track *t = &tracks->track[at];
-	return (struct reducer_text){tracks->texts.data + t->key + t->group_bytes, t->track_bytes};
+	return part_of(tracks, t->key + t->group_bytes, t->track_bytes);
 }
 
 struct reducer_text reduce_track_rest(const struct reduce_tracks *tracks, uint32_t at)
 {
 	const struct reduce_track *t = &tracks->track[at];
-	return (struct reducer_text){tracks->texts.data + t->key + t->group_bytes + t->track_bytes, t->rest_bytes};
+	return part_of(tracks, t->key + t->group_bytes + t->track_bytes, t->rest_bytes);
 }
 
 int64_t reduce_track_find(const struct reduce_tracks *tracks, enum reduce_class class, uint32_t at)
