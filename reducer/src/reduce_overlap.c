@@ -118,7 +118,7 @@ static int compare_runs(const void *a, const void *b)
 }
 
 /* When the track is busy as planned so far: top spans that stay, and the rectangles of row 0. */
-static int gather_runs(struct overlap *o, const struct reduce_rectangle *rectangles, size_t count)
+static int gather_runs(struct overlap *o, const struct reduce_rectangles *out, size_t first_rectangle)
 {
 	const struct reduce_columns *col = &o->reduce->col;
 	const uint32_t *order = o->reduce->order + o->track->first;
@@ -128,9 +128,9 @@ static int gather_runs(struct overlap *o, const struct reduce_rectangle *rectang
 		if ((row == 0 || row == REDUCE_OVERFLOW) && (col->bits[e] & BIT_KEEP))
 			result = add_run(&o->runs, col->start[e], col->start[e] + col->length[e]);
 	}
-	for (size_t i = 0; i < count && result == 0; i++)
-		if (rectangles[i].row == 0)
-			result = add_run(&o->runs, rectangles[i].from, rectangles[i].to);
+	for (size_t i = first_rectangle; i < out->count && result == 0; i++)
+		if (out->at[i].row == 0)
+			result = add_run(&o->runs, out->at[i].from, out->at[i].to);
 	if (result < 0 || o->runs.count == 0)
 		return result;
 	struct run *run = o->runs.at;
@@ -241,9 +241,9 @@ int reduce_overlap_track(struct reducer_reduce *r, uint32_t at, int64_t bin_ps, 
 			    .limit = reduce_rectangle_limit(r, track)};
 	int result = measure_groups(&o);
 	if (result == 0 && o.groups.count)
-		result = gather_runs(&o, out->at + first_rectangle, out->count - first_rectangle);
+		result = gather_runs(&o, out, first_rectangle);
 	for (size_t i = 0; i < o.groups.count && result == 0; i++)
-		result = place_group(&o, (struct group *)o.groups.at + i, at, out);
+		result = place_group(&o, &((struct group *)o.groups.at)[i], at, out);
 	free(o.groups.at);
 	free(o.runs.at);
 	free(o.pieces.at);

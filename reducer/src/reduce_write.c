@@ -3,7 +3,8 @@
  * The second sweep. What stays is fetched from the file by its place and written as it stands there, in its
  * order; then come the merged spans, track by track.
  *
- * From Chrome JSON to Chrome JSON the events are never parsed again, and from XPlane to XPlane the file is copied
+ * From Chrome JSON to Chrome JSON the events are never parsed again (but where the file is damaged: what a damaged
+ * event says may depend on what stands around it), and from XPlane to XPlane the file is copied
  * but for the events that go. For other pairs of formats the file is read again and events are told by their
  * number.
  */
@@ -470,7 +471,7 @@ static int write_all(struct output *out, int fd, enum reducer_format format,
 	if (result == 0)
 		result = write_mark(out);
 	if (result == 0)
-		result = out->as_chrome ? fetch_slices(out) : read_again(out);
+		result = out->as_chrome && out->reduce->read.damaged == 0 ? fetch_slices(out) : read_again(out);
 	if (result == 0)
 		result = write_rectangles(out);
 	return result < 0 ? result : finish_output(out, report);
