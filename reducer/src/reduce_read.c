@@ -142,34 +142,44 @@ static bool is_merged(const struct reducer_event *event)
 {
 	return event->args.bytes > sizeof(REDUCER_MARK_MERGED_ARGS) && event->args.data[2] == 'd' &&
 	       text_begins(event->args, REDUCER_MARK_MERGED_ARGS, sizeof(REDUCER_MARK_MERGED_ARGS) - 1) &&
-	       text_equals(event->category, REDUCER_MARK_MERGED);
+	       text_equals(event->category, REDUCER_MARK_MERGED) &&
+	       (event->kind == DREC_SPAN || event->kind == DREC_INSTANT || event->kind == DREC_ASYNC_BEGIN);
 }
 
-static int64_t ps_of(struct reducer_text digits)
+static bool read_ps(struct reducer_text digits, int64_t *ret_ps)
 {
 	uint64_t ps;
-	return decimal_u64(digits, &ps) && ps <= INT64_MAX ? (int64_t)ps : 0;
+	if (!decimal_u64(unquoted(digits), &ps) || ps > INT64_MAX)
+		return false;
+	*ret_ps = (int64_t)ps;
+	return true;
 }
 
-static int note_stands(struct reducer_reduce *r, const struct reducer_event *event)
+/* What a merged event stands for. What does not say all of that only looks like one, and is what it is. */
+static int note_stands(struct reducer_reduce *r, const struct reducer_event *event, uint32_t *bits)
 {
-	struct reduce_stands *stands = reduce_vector_add(&r->stands, sizeof(*stands));
-	if (!stands)
-		return -ENOMEM;
-	*stands = (struct reduce_stands){.event = r->col.count, .events = 1, .longest_name = REDUCE_NONE};
+	struct reduce_stands its = {.event = r->col.count, .longest_name = REDUCE_NONE};
 	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
+	bool events = false, sum = event->kind != DREC_SPAN, longest = sum;
 	int result = 0;
 	while (result == 0 && json_next_member(&rest, &key, &value)) {
 		if (text_equals(key, "\"driverec.events\""))
-			decimal_u64(value, &stands->events);
+			events = decimal_u64(value, &its.events);
 		else if (text_equals(key, "\"driverec.sum_ps\""))
-			stands->sum_ps = ps_of(value);
+			sum = read_ps(value, &its.sum_ps);
 		else if (text_equals(key, "\"driverec.longest_ps\""))
-			stands->longest_ps = ps_of(value);
+			longest = read_ps(value, &its.longest_ps);
 		else if (text_equals(key, "\"driverec.longest\""))
-			result = reduce_name_of(&r->names, value, unquoted(value), &stands->longest_name);
+			result = reduce_name_of(&r->names, value, unquoted(value), &its.longest_name);
 	}
-	return result;
+	if (result < 0 || !events || !sum || !longest)
+		return result;
+	struct reduce_stands *stands = reduce_vector_add(&r->stands, sizeof(*stands));
+	if (!stands)
+		return -ENOMEM;
+	*stands = its;
+	*bits |= BIT_MERGED;
+	return 0;
 }
 
 static uint64_t id_hash(const struct reducer_event *event, uint64_t seed)
@@ -273,10 +283,7 @@ static int take_span(struct reducer_reduce *r, const struct reducer_event *event
 	if (is_step_mark(event))
 		row->bits |= BIT_ALWAYS;
 	row->track = reduce_track_of(&r->tracks, CLASS_THREAD, event->group, event->track, no_text);
-	if (!is_merged(event))
-		return 0;
-	row->bits |= BIT_MERGED;
-	return note_stands(r, event);
+	return is_merged(event) ? note_stands(r, event, &row->bits) : 0;
 }
 
 static int take_instant(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
@@ -285,10 +292,7 @@ static int take_instant(struct reducer_reduce *r, const struct reducer_event *ev
 	if (event->category.bytes && text_equals(event->category, "driverec.mark"))
 		row->bits |= BIT_ALWAYS;
 	row->track = reduce_track_of(&r->tracks, CLASS_INSTANTS, event->group, event->track, no_text);
-	if (!is_merged(event))
-		return 0;
-	row->bits |= BIT_MERGED;
-	return note_stands(r, event);
+	return is_merged(event) ? note_stands(r, event, &row->bits) : 0;
 }
 
 static int take_flow(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
@@ -313,10 +317,7 @@ static int take_async(struct reducer_reduce *r, const struct reducer_event *even
 	uint64_t hash = id_hash(event, 0);
 	memcpy(&row->length, &hash, sizeof(hash));
 	row->track = reduce_track_of(&r->tracks, CLASS_ASYNC, event->group, event->category, event->name);
-	if (event->kind != DREC_ASYNC_BEGIN || !is_merged(event))
-		return 0;
-	row->bits |= BIT_MERGED;
-	return note_stands(r, event);
+	return is_merged(event) ? note_stands(r, event, &row->bits) : 0;
 }
 
 /* The track of one value of a counter: its name, id and the value's key. */

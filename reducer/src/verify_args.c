@@ -97,7 +97,7 @@ static bool ps_member(struct reducer_text args, const char *key, verify_ps *ret_
 /* A length: not negative. */
 static bool length_member(struct reducer_text args, const char *key, verify_ps *ret_ps)
 {
-	return ps_member(args, key, ret_ps) && *ret_ps >= 0;
+	return ps_member(args, key, ret_ps) && *ret_ps >= 0 && *ret_ps <= INT64_MAX;
 }
 
 int verify_args_merged(struct verify_house *house, const struct reducer_event *event,

@@ -187,7 +187,8 @@ static int read_merged(struct loader *loader, const struct reducer_event *event,
 {
 	static const char head[] = REDUCER_MARK_MERGED_ARGS;
 	struct verify_trace *trace = loader->trace;
-	if (known->category != loader->verify->house.merged_category || event->kind == DREC_ASYNC_END)
+	bool can_be = event->kind == DREC_SPAN || event->kind == DREC_INSTANT || event->kind == DREC_ASYNC_BEGIN;
+	if (known->category != loader->verify->house.merged_category || !can_be)
 		return 0;
 	if (event->args.bytes < sizeof(head) - 1 || memcmp(event->args.data, head, sizeof(head) - 1) != 0)
 		return 0;
@@ -197,7 +198,12 @@ static int read_merged(struct loader *loader, const struct reducer_event *event,
 		return -ENOMEM;
 	trace->merged = grown;
 	int result = verify_args_merged(&loader->verify->house, event, &trace->merged[trace->n_merged]);
-	if (result == 0)
+	if (result < 0)
+		return result;
+	/* The raw trace may hold what only looks like one; then the reduced one may, too. */
+	bool whole = trace->merged[trace->n_merged].is_whole;
+	loader->verify->house.has_unwhole |= !whole && !trace->is_reduced;
+	if (whole || !loader->verify->house.has_unwhole)
 		known->merged = (uint32_t)++trace->n_merged;
 	return result;
 }

@@ -118,6 +118,7 @@ struct verify_house {
 	struct verify_counter *counter;
 	size_t counters_room;
 	uint8_t *is_raw_name; /* by number of text: a name of the raw trace; made when that is loaded */
+	bool has_unwhole;     /* the raw trace has merged events that do not say for what they stand */
 	uint32_t n_raw_names; /* numbers from here on are no names of the raw trace */
 	uint32_t merged_category, mark_name, merged_name, no_name, unused_name;
 };

@@ -61,6 +61,7 @@ static unsigned count(const char *text, const char *part)
 #define MARK ",\"cat\":\"driverec.mark\""
 #define IDS ",\"cat\":\"c\",\"id\":7"
 #define VALUE(value) ",\"args\":{\"v\":" value "}"
+#define FORGED(rest) ",\"cat\":\"driverec.merged\",\"args\":{\"driverec.events\":3" rest "}"
 #define FAR_END X(9, 1000, 1, "")
 
 struct trial {
@@ -95,6 +96,10 @@ static const struct trial trials[] = {
 	{"flow ends without a time",
 	 "{\"ph\":\"s\",\"name\":\"f\",\"pid\":1,\"tid\":1,\"id\":1},\n" POINT("f", 1, 2, IDS) X(1, 1, 2, "") FAR_END, NULL, 0, 0,
 	 "\"ph\":\"s\"", 1},
+	{"what looks merged is what it is",
+	 X(1, 1, 2, FORGED("")) X(1, 1, 1, FORGED(",\"driverec.sum_ps\":\"x\"")) X(1, 2, 1, "") X(1, 4, 3, FORGED(""))
+		 POINT("i", 1, 3, FORGED("")) POINT("b", 1, 2, FORGED("")) POINT("B", 1, 5, FORGED(""))
+			 POINT("E", 1, 6, FORGED("")) FAR_END, NULL, 0, 0, "driverec.reduced", 1},
 };
 
 START_TEST(small_trace_keeps_its_promises)
