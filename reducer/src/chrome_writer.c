@@ -308,7 +308,8 @@ int reducer_chrome_writer_member(struct reducer_chrome_writer *w, const struct r
 		w->stats.members_left_out++;
 		return 0;
 	}
-	if (w->in_events) {
+	/* A root that begins with `ph` would be taken for an event. */
+	if (w->in_events || (member->key.bytes == 2 && memcmp(member->key.data, "ph", 2) == 0)) {
 		if (member->value.bytes + member->key.bytes > LATE_MEMBERS_MAX - w->late.bytes) {
 			w->stats.members_left_out++;
 			return 0;
