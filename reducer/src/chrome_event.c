@@ -287,6 +287,7 @@ int chrome_event_map(struct chrome_event *found, struct reducer_event *ret_event
 	event.has_id = decimal_u64(meant(found, &found->extra, value_of(found, FIELD_ID)), &event.id);
 	if (event.kind == DREC_COUNTER)
 		event.value = chrome_event_counter(event.args);
+	event.no_value = event.kind == DREC_COUNTER && !event.args.bytes;
 	buffer_clear(&found->extra);
 	for (size_t i = 0; i < found->n_members; i++)
 		if (found->member[i].value.data && !has_place(&found->member[i], &event))

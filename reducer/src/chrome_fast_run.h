@@ -389,6 +389,7 @@ static inline bool end_event(struct chrome_event *found, enum drec_kind kind, st
 	event->kind = (uint8_t)kind;
 	event->args_flag = event->args.bytes ? DREC_FLAG_ARGS_JSON : 0;
 	event->extra = (struct reducer_text){found->extra.data, found->extra.bytes};
+	event->no_value = kind == DREC_COUNTER && !event->args.bytes;
 	if (kind == DREC_COUNTER)
 		event->value = chrome_event_counter(event->args);
 	return !(found->extra.failed | found->name.failed | found->category.failed);

@@ -158,7 +158,7 @@ static void add_args(struct reducer_chrome_writer *w, const struct reducer_event
 	} else if (event->args.bytes) {
 		add_key(&w->text, "\"args\":");
 		add_value(w, &w->text, event->args);
-	} else if (event->kind == DREC_COUNTER) {
+	} else if (event->kind == DREC_COUNTER && !event->no_value) {
 		add_key(&w->text, "\"args\":{\"value\":");
 		add_double(&w->text, event->value);
 		buffer_add_byte(&w->text, '}');

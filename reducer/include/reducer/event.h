@@ -30,6 +30,7 @@ struct reducer_event {
 	uint8_t has_time;     /* the source gave a time */
 	uint8_t has_duration; /* spans: the source gave a length */
 	uint8_t has_id;       /* id is a number that prints back as it was written */
+	uint8_t no_value;     /* counters: the source gave neither args nor a value */
 	uint16_t mark;        /* enum drec_mark for DREC_MARK, enum drec_loss for DREC_LOSS */
 	uint16_t start_ps;
 	uint16_t duration_ps;
