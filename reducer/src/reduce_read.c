@@ -172,7 +172,7 @@ static int note_stands(struct reducer_reduce *r, const struct reducer_event *eve
 		else if (text_equals(key, "\"driverec.longest\""))
 			result = reduce_name_of(&r->names, value, unquoted(value), &its.longest_name);
 	}
-	if (result < 0 || !events || !sum || !longest)
+	if (result < 0 || !events || !sum || !longest || its.longest_ps > its.sum_ps)
 		return result;
 	struct reduce_stands *stands = reduce_vector_add(&r->stands, sizeof(*stands));
 	if (!stands)

@@ -201,7 +201,8 @@ static int read_merged(struct loader *loader, const struct reducer_event *event,
 	if (result < 0)
 		return result;
 	/* The raw trace may hold what only looks like one; then the reduced one may, too. */
-	bool whole = trace->merged[trace->n_merged].is_whole;
+	const struct verify_merged *its = &trace->merged[trace->n_merged];
+	bool whole = its->is_whole && its->longest <= its->sum;
 	loader->verify->house.has_unwhole |= !whole && !trace->is_reduced;
 	if (whole || !loader->verify->house.has_unwhole)
 		known->merged = (uint32_t)++trace->n_merged;

@@ -97,7 +97,7 @@ static const struct trial trials[] = {
 	 "{\"ph\":\"s\",\"name\":\"f\",\"pid\":1,\"tid\":1,\"id\":1},\n" POINT("f", 1, 2, IDS) X(1, 1, 2, "") FAR_END, NULL, 0, 0,
 	 "\"ph\":\"s\"", 1},
 	{"what looks merged is what it is",
-	 X(1, 1, 2, FORGED("")) X(1, 1, 1, FORGED(",\"driverec.sum_ps\":\"x\"")) X(1, 2, 1, "") X(1, 4, 3, FORGED(""))
+	 X(1, 1, 2, FORGED("")) X(1, 1, 1, FORGED(",\"driverec.sum_ps\":\"x\"")) X(1, 2, 1, FORGED(",\"driverec.sum_ps\":3,\"driverec.longest_ps\":4")) X(1, 4, 3, FORGED(""))
 		 POINT("i", 1, 3, FORGED("")) POINT("b", 1, 2, FORGED("")) POINT("B", 1, 5, FORGED(""))
 			 POINT("E", 1, 6, FORGED("")) FAR_END, NULL, 0, 0, "driverec.reduced", 1},
 };
