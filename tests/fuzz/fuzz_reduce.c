@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	strcpy(raw, fuzz_file_path(fd));
 	strcpy(reduced, fuzz_file_path(out));
 	int result = reducer_reduce_read(raw, &options, &reduce, &report);
-	fuzz_require(result == 0 || result == -EBADMSG, "result %d", result);
+	fuzz_require(result == 0 || (result != -ENOMEM && result != -EINVAL && result != -EIO), "result %d", result);
 	fuzz_require(result == 0 || report.read.n_problems > 0, "a refusal without a reason");
 	if (result == 0) {
 		uint64_t gone = 0;

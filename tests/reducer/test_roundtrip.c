@@ -94,7 +94,10 @@ static void read_back(const char *ring, const char *out, struct list *list)
 	struct reducer_read_report report;
 	assert_ok(drec_reader_open(AT_FDCWD, ring, NULL, &reader, &problem));
 	assert_ok(reducer_drec_source(reader, &source));
-	struct reducer_chrome_writer_options options = {source.array_root, 1, source.has_base, source.base_unix_ns, 0};
+	struct reducer_chrome_writer_options options = {.array_root = source.array_root,
+							.gzip_level = 1,
+							.has_base = source.has_base,
+							.base_unix_ns = source.base_unix_ns};
 	struct reducer_chrome_writer *writer;
 	int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	ck_assert_int_ge(fd, 0);
