@@ -160,14 +160,14 @@ static int note_stands(struct reducer_reduce *r, const struct reducer_event *eve
 {
 	struct reduce_stands its = {.event = r->col.count, .longest_name = REDUCE_NONE};
 	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
-	bool events = false, sum = event->kind != DREC_SPAN, longest = sum;
+	bool is_span = event->kind == DREC_SPAN, events = false, sum = !is_span, longest = !is_span;
 	int result = 0;
 	while (result == 0 && json_next_member(&rest, &key, &value)) {
 		if (text_equals(key, "\"driverec.events\""))
 			events = decimal_u64(value, &its.events);
-		else if (text_equals(key, "\"driverec.sum_ps\""))
+		else if (is_span && text_equals(key, "\"driverec.sum_ps\""))
 			sum = read_ps(value, &its.sum_ps);
-		else if (text_equals(key, "\"driverec.longest_ps\""))
+		else if (is_span && text_equals(key, "\"driverec.longest_ps\""))
 			longest = read_ps(value, &its.longest_ps);
 		else if (text_equals(key, "\"driverec.longest\""))
 			result = reduce_name_of(&r->names, value, unquoted(value), &its.longest_name);
@@ -182,14 +182,21 @@ static int note_stands(struct reducer_reduce *r, const struct reducer_event *eve
 	return 0;
 }
 
+/* All that says which of its name an event is, in whatever order it stands. */
 static uint64_t id_hash(const struct reducer_event *event, uint64_t seed)
 {
+	static const char *const keys[] = {"\"id\"", "\"id2\"", "\"scope\""};
+	enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
+	struct reducer_text rest = event->extra, key, value, said[KEYS] = {0};
 	if (event->has_id)
-		return reduce_hash(seed + 1, (const char *)&event->id, sizeof(event->id));
-	struct reducer_text rest = event->extra, key, value;
+		seed = reduce_hash(seed + 1, (const char *)&event->id, sizeof(event->id));
 	while (rest.bytes && json_next_member(&rest, &key, &value))
-		if (text_equals(key, "\"id\"") || text_equals(key, "\"id2\"") || text_equals(key, "\"scope\""))
-			seed = reduce_hash(seed, value.data, value.bytes);
+		for (size_t i = 0; i < KEYS; i++)
+			if (!said[i].bytes && text_equals(key, keys[i]))
+				said[i] = value;
+	for (size_t i = 0; i < KEYS; i++)
+		if (said[i].bytes)
+			seed = reduce_hash(seed + i, said[i].data, said[i].bytes);
 	return seed;
 }
 

@@ -93,17 +93,32 @@ static enum verify_class class_of(const struct verify *verify, const struct redu
 	}
 }
 
-/* The id of what has one, as it was written; VERIFY_NONE: none. */
+/* The id of what has one, as it was written, with what else tells it from others; VERIFY_NONE: none. */
 static int read_id(struct loader *loader, const struct reducer_event *event, uint32_t *ret_id)
 {
+	static const char *const further[] = {"id", "id2", "scope"};
 	char digits[24];
-	struct reducer_text id = {digits, 0};
+	struct reducer_text part = {digits, 0};
+	struct buffer *id = &loader->other;
 	*ret_id = VERIFY_NONE;
-	if (event->has_id)
-		id.bytes = (size_t)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)event->id);
-	else if (!event->extra.bytes || (!extra_member(event, "id", &id) && !extra_member(event, "id2", &id)))
-		return 0;
-	return verify_texts_add(&loader->verify->house.texts, id, ret_id);
+	buffer_clear(id);
+	if (event->has_id) {
+		part.bytes = (size_t)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)event->id);
+		buffer_add_text(id, part);
+	}
+	for (size_t i = 0; event->extra.bytes && i < sizeof(further) / sizeof(further[0]); i++) {
+		if (!extra_member(event, further[i], &part))
+			continue;
+		if (id->bytes)
+			buffer_add(id, " ", 1);
+		/* An id alone is told as it was written. */
+		if (i > 0)
+			buffer_add(id, further[i], strlen(further[i]));
+		buffer_add_text(id, part);
+	}
+	if (!id->bytes)
+		return id->failed;
+	return verify_texts_add(&loader->verify->house.texts, (struct reducer_text){id->data, id->bytes}, ret_id);
 }
 
 /*

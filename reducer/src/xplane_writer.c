@@ -179,17 +179,21 @@ static int add_plain(struct reducer_xplane_writer *w, const struct reducer_event
 /* What a begin and its end have in common: scope, id, category and name. */
 static uint32_t async_key(struct reducer_xplane_writer *w, uint32_t plane, const struct reducer_event *event)
 {
-	struct reducer_text rest = event->extra, key, value;
+	static const char *const further[] = {"\"id\"", "\"id2\"", "\"scope\""};
 	buffer_clear(&w->key);
 	buffer_add_u64(&w->key, plane);
 	buffer_add_byte(&w->key, ' ');
 	if (event->has_id)
 		buffer_add_u64(&w->key, event->id);
-	while (json_next_member(&rest, &key, &value)) {
-		if (!text_is(key, "\"id\"") && !text_is(key, "\"id2\"") && !text_is(key, "\"scope\""))
-			continue;
-		buffer_add_text(&w->key, key);
-		buffer_add_text(&w->key, value);
+	for (size_t i = 0; i < sizeof(further) / sizeof(further[0]); i++) {
+		struct reducer_text rest = event->extra, key, value;
+		while (json_next_member(&rest, &key, &value)) {
+			if (!text_is(key, further[i]))
+				continue;
+			buffer_add_text(&w->key, key);
+			buffer_add_text(&w->key, value);
+			break;
+		}
 	}
 	buffer_add_byte(&w->key, '\0');
 	buffer_add_text(&w->key, event->category);

@@ -96,6 +96,11 @@ static const struct trial trials[] = {
 	{"flow ends without a time",
 	 "{\"ph\":\"s\",\"name\":\"f\",\"pid\":1,\"tid\":1,\"id\":1},\n" POINT("f", 1, 2, IDS) X(1, 1, 2, "") FAR_END, NULL, 0, 0,
 	 "\"ph\":\"s\"", 1},
+	{"an id is all that tells one from another",
+	 POINT("b", 1, 1, IDS ",\"scope\":\"u\"") POINT("b", 1, 2, IDS ",\"scope\":\"v\"") POINT("e", 1, 3, ",\"scope\":\"u\"" IDS)
+		 POINT("e", 1, 7, IDS ",\"scope\":\"v\"") POINT("b", 1, 2, IDS ",\"id2\":4,\"scope\":1")
+			 POINT("e", 1, 2, ",\"scope\":1,\"id2\":4" IDS) POINT("b", 1, 2, IDS)
+				 POINT("b", 1, 2, ",\"id2\":7") FAR_END, NULL, 0, 0, "driverec.events", 1},
 	{"what looks merged is what it is",
 	 X(1, 1, 2, FORGED("")) X(1, 1, 1, FORGED(",\"driverec.sum_ps\":\"x\"")) X(1, 2, 1, FORGED(",\"driverec.sum_ps\":3,\"driverec.longest_ps\":4")) X(1, 4, 3, FORGED(""))
 		 POINT("i", 1, 3, FORGED("")) POINT("b", 1, 2, FORGED("")) POINT("B", 1, 5, FORGED(""))
