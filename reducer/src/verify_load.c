@@ -169,6 +169,24 @@ static int add_value(struct loader *loader, struct verify_counter key, uint32_t 
 	return result;
 }
 
+/* A key as valid JSON has it: one that is none is written anew with what it says. */
+static int add_key(struct verify_house *house, struct reducer_text name, uint32_t *ret_number)
+{
+	if (json_valid_string(name))
+		return verify_texts_add(&house->texts, name, ret_number);
+	struct buffer said = {0}, json = {0};
+	if (name.bytes >= 2 && name.data[0] == '"')
+		name = (struct reducer_text){name.data + 1, name.bytes - 2};
+	json_unescape(&said, name);
+	json_quote(&json, (struct reducer_text){said.data, said.bytes});
+	int result = said.failed ? said.failed : json.failed;
+	if (result == 0)
+		result = verify_texts_add(&house->texts, (struct reducer_text){json.data, json.bytes}, ret_number);
+	buffer_free(&said);
+	buffer_free(&json);
+	return result;
+}
+
 /* Each number among the args of a counter sample; one in quotes is a number too, where the format can say so.
  */
 static int read_values(struct loader *loader, const struct reducer_event *event,
@@ -191,7 +209,7 @@ static int read_values(struct loader *loader, const struct reducer_event *event,
 			value = (struct reducer_text){value.data + 1, value.bytes - 2};
 		if (!decimal_double(value, &number))
 			continue;
-		result = verify_texts_add(&house->texts, name, &key.key);
+		result = add_key(house, name, &key.key);
 		if (result == 0)
 			result = add_value(loader, key, known->id, number, known->start);
 	}
