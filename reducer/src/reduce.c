@@ -122,6 +122,7 @@ void reducer_reduce_free(struct reducer_reduce *r)
 	reduce_tracks_free(&r->tracks);
 	reduce_names_free(&r->names);
 	buffer_free(&r->member_texts);
+	buffer_free(&r->repaired);
 	reducer_seek_points_free(r->points);
 	free(r);
 }

@@ -195,7 +195,7 @@ struct reducer_reduce {
 	uint32_t *order; /* events by track, in order of time */
 	struct reduce_vector samples, stands;
 	struct reduce_vector members, member_blocks; /* their texts: one block a member */
-	struct buffer member_texts;
+	struct buffer member_texts, repaired; /* of one event at a time */
 	struct reduce_vector called; /* names of processes and threads, for --track */
 	struct reduce_vector threads; /* the same: the threads of what is on other tracks (struct reduce_thread) */
 	struct reducer_seek_points *points;

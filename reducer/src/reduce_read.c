@@ -343,10 +343,19 @@ static int64_t series_of(struct reducer_reduce *r, const struct reducer_event *e
 static int take_counter(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
 {
 	set_times(row, event, KIND_COUNTER);
+	struct reducer_text args = event->args;
 	row->track = -1;
-	if (event->args.bytes < 2 || event->args.data[0] != '{')
+	/* Damaged args are what the writer makes of them. */
+	if (args.bytes && !json_valid(args)) {
+		buffer_clear(&r->repaired);
+		json_repair(&r->repaired, args);
+		args = (struct reducer_text){r->repaired.data, r->repaired.bytes};
+		if (r->repaired.failed)
+			return r->repaired.failed;
+	}
+	if (args.bytes < 2 || args.data[0] != '{')
 		return 0;
-	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
+	struct reducer_text rest = {args.data + 1, args.bytes - 2}, key, value;
 	while (json_next_member(&rest, &key, &value)) {
 		double number;
 		if (!decimal_double(unquoted(value), &number))

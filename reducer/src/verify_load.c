@@ -201,9 +201,19 @@ static int read_values(struct loader *loader, const struct reducer_event *event,
 		result = verify_texts_add(&house->texts, (struct reducer_text){"\"value\"", 7}, &key.key);
 		return result ? result : add_value(loader, key, known->id, event->value, known->start);
 	}
-	if (event->args.bytes < 2 || event->args.data[0] != '{')
-		return 0;
-	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, name, value;
+	/* Damaged args are what a writer makes of them. */
+	struct buffer repaired = {0};
+	struct reducer_text args = event->args;
+	if (args.bytes && !json_valid(args)) {
+		json_repair(&repaired, args);
+		args = (struct reducer_text){repaired.data, repaired.bytes};
+		result = repaired.failed;
+	}
+	if (args.bytes < 2 || args.data[0] != '{') {
+		buffer_free(&repaired);
+		return result;
+	}
+	struct reducer_text rest = {args.data + 1, args.bytes - 2}, name, value;
 	while (result == 0 && json_next_member(&rest, &name, &value)) {
 		if (value.bytes >= 2 && value.data[0] == '"' && !loader->verify->crossed)
 			value = (struct reducer_text){value.data + 1, value.bytes - 2};
@@ -213,6 +223,7 @@ static int read_values(struct loader *loader, const struct reducer_event *event,
 		if (result == 0)
 			result = add_value(loader, key, known->id, number, known->start);
 	}
+	buffer_free(&repaired);
 	return result;
 }
 
