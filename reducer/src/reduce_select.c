@@ -10,6 +10,7 @@
 struct select {
 	struct reducer_reduce *reduce;
 	struct buffer text;
+	struct reduce_vector called; /* hashes of the threads and processes whose names match; sorted */
 };
 
 static bool matches(struct select *s, struct reducer_text text)
@@ -27,11 +28,6 @@ static struct reducer_text unquoted(struct reducer_text text)
 	return text;
 }
 
-static bool same(struct reducer_text a, struct reducer_text b)
-{
-	return a.bytes == b.bytes && (!a.bytes || memcmp(a.data, b.data, a.bytes) == 0);
-}
-
 static bool matches_path(struct select *s, struct reducer_text group, struct reducer_text track)
 {
 	buffer_clear(&s->text);
@@ -42,18 +38,40 @@ static bool matches_path(struct select *s, struct reducer_text group, struct red
 	return !s->text.failed && fnmatch(s->reduce->options.track_pattern, s->text.data, 0) == 0;
 }
 
-/* The names that metadata events gave: without a track they are a process's. */
-static bool matches_name(struct select *s, struct reducer_text group, struct reducer_text track)
+static uint64_t hash_of(struct reducer_text group, struct reducer_text track)
+{
+	uint64_t hash = reduce_hash(0, group.bytes ? group.data : "", group.bytes);
+	return reduce_hash(hash, track.bytes ? track.data : "", track.bytes);
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Whom the names that metadata events gave ask for. There may be as many names as tracks. */
+static int gather_called(struct select *s)
 {
 	const struct reduce_tracks *tracks = &s->reduce->tracks;
 	const uint32_t *name = s->reduce->called.at;
 	for (size_t i = 0; i < s->reduce->called.count; i++) {
-		struct reducer_text its = reduce_track_track(tracks, name[i]);
-		if (same(reduce_track_group(tracks, name[i]), group) && (!its.bytes || same(its, track)) &&
-		    matches(s, reduce_track_rest(tracks, name[i])))
-			return true;
+		if (!matches(s, reduce_track_rest(tracks, name[i])))
+			continue;
+		uint64_t *hash = reduce_vector_add(&s->called, sizeof(*hash));
+		if (!hash)
+			return -ENOMEM;
+		*hash = hash_of(reduce_track_group(tracks, name[i]), reduce_track_track(tracks, name[i]));
 	}
-	return false;
+	if (s->called.count)
+		qsort(s->called.at, s->called.count, sizeof(uint64_t), compare);
+	return 0;
+}
+
+static bool is_called(const struct select *s, struct reducer_text group, struct reducer_text track)
+{
+	uint64_t hash = hash_of(group, track);
+	return s->called.count && bsearch(&hash, s->called.at, s->called.count, sizeof(hash), compare);
 }
 
 int reduce_select(struct reducer_reduce *r)
@@ -61,16 +79,21 @@ int reduce_select(struct reducer_reduce *r)
 	struct select s = {.reduce = r};
 	if (!r->options.track_pattern)
 		return 0;
-	for (uint32_t t = 0; t < r->tracks.count; t++) {
+	int result = gather_called(&s);
+	for (uint32_t t = 0; t < r->tracks.count && result == 0; t++) {
 		struct reduce_track *track = &r->tracks.track[t];
 		struct reducer_text group = reduce_track_group(&r->tracks, t), its = reduce_track_track(&r->tracks, t);
 		/* Counters and async events go by the thread that each of them names. */
 		if (track->class == CLASS_NOWHERE || track->class == CLASS_COUNTER || track->class == CLASS_ASYNC)
 			continue;
-		track->shut = !matches_path(&s, group, its) && !matches_name(&s, group, its);
+		/* A name without a track is a process's. */
+		track->shut = !matches_path(&s, group, its) && !is_called(&s, group, its) &&
+			      !is_called(&s, group, (struct reducer_text){NULL, 0});
+		result = s.text.failed;
 	}
-	int result = s.text.failed;
+	result = result ? result : s.text.failed;
 	buffer_free(&s.text);
+	free(s.called.at);
 	return result;
 }
 
