@@ -22,6 +22,7 @@
 #include <reducer/writer.h>
 
 struct reducer_reduce;
+struct reducer_verify_report; /* reducer/verify.h */
 
 struct reducer_reduce_options {
 	uint32_t bins;            /* 0: REDUCER_BINS_DEFAULT */
@@ -89,6 +90,20 @@ int reducer_reduce_plan(struct reducer_reduce *reduce, uint32_t bins, struct red
  */
 int reducer_reduce_write(struct reducer_reduce *reduce, int fd, enum reducer_format format,
 			 const struct reducer_writer_options *options, struct reducer_reduce_report *report);
+
+/*
+ * Reads back what was written last, which must be of the input's format, and holds it against what is still
+ * remembered of the input: columns of times, names and values, not what was planned. M1, M2, M3 (by start,
+ * length and name), M4 and M5 as verify.h has them, but for texts that are not remembered: args, categories,
+ * ids and whatever else stands in an event, metadata beyond its name. It shares with the reducer how events are
+ * read and laid out in rows; reducer_verify() shares neither that nor anything but the codecs, and costs as much
+ * as reading the input once more.
+ *
+ * 0: compared, see `failed` of the report (bin, origin and window are not filled in); -EINVAL: another format;
+ * -EBADMSG: it cannot be read, *ret_problem says why; another -errno. Memory: what the output's events take.
+ */
+int reducer_reduce_check(const struct reducer_reduce *reduce, const char *path, struct reducer_verify_report *report,
+			 struct reducer_problem *ret_problem);
 
 void reducer_reduce_free(struct reducer_reduce *reduce);
 
