@@ -340,8 +340,11 @@ int xplane_space_find(struct xplane_space *space, const uint8_t *data, size_t by
 		xplane_problem(space, message.at, proto_bytes(message), "no field of an XSpace");
 	if (bytes == 0)
 		xplane_problem(space, NULL, 0, "the file is empty");
-	if (failed == 0 && !any)
+	if (failed == 0 && !any) {
+		if (report->n_problems == 0)
+			xplane_problem(space, data, bytes, "none of its fields is one of an XSpace");
 		failed = -EBADMSG;
+	}
 	if (failed == 0)
 		failed = number_planes(space);
 	for (int i = 0; i < 3 && failed == 0; i++)
