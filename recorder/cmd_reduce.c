@@ -22,15 +22,16 @@
 #define BYTES_MAX         ((int64_t)1 << 50)
 #define SETTLE_MAX_NS     86400000000000
 
-enum { THREADS = 2 };
+enum { THREADS = 2, COMPRESS_DEFAULT = 1, COMPRESS_MAX = 9 };
 
 struct reduce_command_options {
 	const char *output, *output_folder, *format, *window, *track, *target_events;
-	int64_t bins, target_bytes, settle_ns, jobs;
-	bool in_place, dry_run, force, keep_going, no_verify, again, break_lock, verbose, json;
+	int64_t bins, target_bytes, settle_ns, jobs, compress;
+	bool in_place, dry_run, force, keep_going, verify, no_verify, again, break_lock, verbose, json;
 };
 
-static const struct reduce_command_options reduce_defaults = {.settle_ns = SETTLE_DEFAULT_NS, .jobs = 1};
+static const struct reduce_command_options reduce_defaults = {
+	.settle_ns = SETTLE_DEFAULT_NS, .jobs = 1, .compress = COMPRESS_DEFAULT};
 
 #define FLAG(letter, name, field, help)                                                                      \
 	OPTION_ROW_FLAG(letter, name, struct reduce_command_options, field, help)
@@ -62,7 +63,11 @@ static const struct option_row reduce_rows[] = {
 	BOUND(0, "jobs", "N", OPTION_NUMBER, jobs, 1, CREW_MAX,
 	      "so many files at once, as memory allows (default: 1)"),
 	FLAG(0, "again", again, "reduce also what is reduced already"),
-	FLAG(0, "no-verify", no_verify, "do not hold the result against the input"),
+	BOUND('z', "compress", "LEVEL", OPTION_NUMBER, compress, 1, COMPRESS_MAX,
+	      "how hard to pack .json.gz: 1 fast, 9 small (default: 1)"),
+	FLAG(0, "verify", verify,
+	     "hold the result against the input once more, independently of what reduces (in place: always)"),
+	FLAG(0, "no-verify", no_verify, "do not hold the result against the input at all"),
 	BOUND(0, "settle", "TIME", OPTION_DURATION, settle_ns, 0, SETTLE_MAX_NS,
 	      "in place: leave files alone that were written less than this ago (default: 10s)"),
 	FLAG(0, "break-lock", break_lock, "take a lock of a reducer that is dead for certain"),
@@ -186,7 +191,11 @@ static int take_settings(const struct command_call *call, struct reduce_settings
 	settings->force = options->force;
 	settings->break_lock = options->break_lock;
 	settings->again = options->again;
+	settings->verify = options->verify;
 	settings->no_verify = options->no_verify;
+	settings->gzip_level = (int)options->compress;
+	if (status == COMMAND_DONE && options->verify && options->no_verify)
+		return command_misuse(call, "--verify and --no-verify: one of them");
 	settings->settle_ns = options->settle_ns;
 	return status;
 }
@@ -278,10 +287,13 @@ static void say_done(void *context, const struct reduce_file *file, const struct
 	fflush(reducing->out);
 }
 
-/* Verifying takes about as long as all before it, and does not say how far it is. */
-static uint64_t bytes_done(const struct reduce_file *file, unsigned permille)
+/* Verifying independently takes about as long as all before it, and does not say how far it is. */
+static uint64_t bytes_done(const struct reduce_command_options *options, const struct reduce_file *file,
+			   unsigned permille)
 {
-	return file->bytes / 2000 * (permille > 1000 ? 1000 : permille);
+	bool independently = (options->verify || options->in_place) && !options->no_verify;
+
+	return file->bytes / (independently ? 2000 : 1000) * (permille > 1000 ? 1000 : permille);
 }
 
 static void watch(void *context, const struct reduce_result *const *results,
@@ -294,7 +306,7 @@ static void watch(void *context, const struct reduce_result *const *results,
 	for (unsigned i = 0; i < count; i++) {
 		unsigned permille = atomic_load_explicit(&results[i]->permille, memory_order_relaxed);
 
-		bytes += bytes_done(files[i], permille);
+		bytes += bytes_done(reducing->options, files[i], permille);
 		verifying = verifying && permille >= REDUCE_VERIFYING;
 	}
 	if (count > 0)
@@ -367,9 +379,10 @@ const struct command command_reduce = {
 		   "and bin, "
 		   "counters' min, max and last, names and metadata stay; short spans are merged into "
 		   "rectangles that say "
-		   "how many they stand for. Every result is read back from the disk and held against its "
+		   "how many they stand for. Every result is read back from the disk and checked against its "
 		   "input before "
-		   "it is put in its place; docs/reduce.md says what is promised.\n"
+		   "it is put in its place; --verify, and --in-place always, also verify it as driverec "
+		   "verify does, which reads the input once more. docs/reduce.md says what is promised.\n"
 		   "A folder means the traces in it and below: *.json, *.json.gz, *.json.zst, *.xplane.pb. "
 		   "Links are not "
 		   "followed there. - is standard input, kept in $TMPDIR meanwhile.\n"

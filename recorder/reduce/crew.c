@@ -19,16 +19,22 @@
 #define MEMORY_FIXED ((uint64_t)96 << 20)
 #define WATCH_NS     100000000
 
-uint64_t crew_memory_needed(const struct reduce_file *file)
+uint64_t crew_memory_needed(const struct reduce_file *file, bool independently)
 {
 	size_t bytes = strlen(file->path);
 	bool text = bytes > 5 && strcmp(file->path + bytes - 5, ".json") == 0;
+	uint64_t packed = file->bytes > UINT64_MAX / 16 ? file->bytes : file->bytes * 12;
 
-	/* Verifying takes some 200 bytes an event, which is about what it takes as text; packed that is a
-	 * tenth. */
-	return MEMORY_FIXED + (text                            ? file->bytes
-			       : file->bytes > UINT64_MAX / 16 ? file->bytes
-							       : file->bytes * 12);
+	/* Verifying independently takes some 200 bytes an event, which is about what it takes as text; packed
+	 * that is a tenth. What else there is takes less than 40. */
+	return MEMORY_FIXED + (text ? file->bytes : packed) / (independently ? 1 : 4);
+}
+
+static uint64_t needed_of(const struct crew *crew, const struct reduce_file *file)
+{
+	const struct reduce_settings *settings = crew->settings;
+
+	return crew_memory_needed(file, (settings->verify || settings->in_place) && !settings->no_verify);
 }
 
 static uint64_t number_of_file(const char *path, const char *key)
@@ -161,7 +167,7 @@ static int start(struct gang *gang, unsigned at)
 	pid_t self = getpid(), pid;
 
 	gang->worker[at].file = &gang->crew->files->file[gang->next];
-	gang->worker[at].memory = crew_memory_needed(gang->worker[at].file);
+	gang->worker[at].memory = needed_of(gang->crew, gang->worker[at].file);
 	gang->result[at] = (struct reduce_result){0};
 	fflush(stdout);
 	fflush(stderr);
@@ -183,7 +189,7 @@ static int start(struct gang *gang, unsigned at)
 /* The first one always has room. */
 static bool has_room(const struct gang *gang)
 {
-	uint64_t needed = crew_memory_needed(&gang->crew->files->file[gang->next]);
+	uint64_t needed = needed_of(gang->crew, &gang->crew->files->file[gang->next]);
 	uint64_t available = crew_memory_free(), planned = needed;
 
 	for (unsigned i = 0; i < gang->crew->at_once; i++)

@@ -31,7 +31,7 @@ struct crew {
 int crew_run(const struct crew *crew);
 
 /* What reducing the file may take, in bytes, and what is there. */
-uint64_t crew_memory_needed(const struct reduce_file *file);
+uint64_t crew_memory_needed(const struct reduce_file *file, bool independently);
 uint64_t crew_memory_free(void);
 
 #endif

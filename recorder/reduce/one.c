@@ -30,7 +30,7 @@
 #define UNIX_TIME_SINCE_NS 978307200000000000
 
 /* Somebody else replaced the file between our look at it and our lock: once more from the start. */
-enum { STOP = 1, START_OVER = 2, STARTS_MAX = 3, GZIP_LEVEL = 6, OWNER_TEXT = 256 };
+enum { STOP = 1, START_OVER = 2, STARTS_MAX = 3, OWNER_TEXT = 256 };
 
 struct one {
 	const struct reduce_settings *settings;
@@ -444,7 +444,7 @@ static struct reducer_writer_options writer_options(const struct one *one)
 			      ? one->look.packing == REDUCER_GZIP
 			      : bytes > 3 && strcmp(output + bytes - 3, ".gz") == 0;
 	struct reducer_writer_options options = {.array_root = read->array_root,
-						 .gzip_level = packed ? GZIP_LEVEL : 0};
+						 .gzip_level = packed ? one->settings->gzip_level : 0};
 
 	options.has_base = read->has_base;
 	options.base_unix_ns = read->base_unix_ns;
@@ -542,8 +542,6 @@ static int write_out(struct one *one)
 	if (one->as_it_is)
 		return 0;
 	r = write_to(one, one->out_fd);
-	reducer_reduce_free(one->reduce);
-	one->reduce = NULL;
 	if (r < 0)
 		return say_not_written(one, r);
 	one->result->output_bytes = one->result->report.output_bytes;
@@ -627,12 +625,61 @@ static int make_durable(struct one *one)
 	return r < 0 ? say_not_written(one, r) : 0;
 }
 
-static int verify(struct one *one)
+static uint64_t count_differences(const struct reducer_verify_report *report)
+{
+	uint64_t failed = 0;
+
+	for (int promise = 0; promise <= REDUCER_M5; promise++)
+		failed += report->failed[promise];
+	return failed;
+}
+
+/* Whether the result can be held against what is still remembered of the input. */
+static bool can_check(const struct one *one)
+{
+	enum reducer_format format = one->result->format;
+
+	if (!one->reduce || one->result->outcome == REDUCE_COPIED || format != one->look.format)
+		return false;
+	return format == REDUCER_FORMAT_CHROME ||
+	       (format == REDUCER_FORMAT_XPLANE && !one->result->report.read.damaged);
+}
+
+/* True where it is the same. Whatever looks otherwise, or cannot be told, the independent verification decides. */
+static bool check(struct one *one)
+{
+	struct reducer_problem problem;
+
+	return can_check(one) &&
+	       reducer_reduce_check(one->reduce, one->out_path, &one->result->verify, &problem) == 0 &&
+	       count_differences(&one->result->verify) == 0;
+}
+
+static int verify_independently(struct one *one)
 {
 	struct reduce_result *result = one->result;
 	struct reducer_problem problem = {0};
-	uint64_t failed = 0;
+	uint64_t failed;
 	int r;
+
+	reducer_reduce_free(one->reduce);
+	one->reduce = NULL;
+	r = reducer_verify(one->path, one->out_path, &result->verify, &problem);
+	if (r < 0)
+		return end(one, REDUCE_FAILED, "the result could not be verified and was removed: %s",
+			   problem.what[0] ? problem.what : strerror(-r));
+	failed = count_differences(&result->verify);
+	if (failed)
+		return end(one, REDUCE_DIFFERS, "verification found %" PRIu64 " differences", failed);
+	result->verified_independently = true;
+	return 0;
+}
+
+static int verify(struct one *one)
+{
+	struct reduce_result *result = one->result;
+	bool independently = one->settings->verify || one->settings->in_place;
+	int r = 0;
 
 	if (one->settings->no_verify)
 		return 0;
@@ -641,14 +688,10 @@ static int verify(struct one *one)
 		return 0;
 	}
 	advance(one, REDUCE_VERIFYING);
-	r = reducer_verify(one->path, one->out_path, &result->verify, &problem);
-	if (r < 0)
-		return end(one, REDUCE_FAILED, "the result could not be verified and was removed: %s",
-			   problem.what[0] ? problem.what : strerror(-r));
-	for (int promise = 0; promise <= REDUCER_M5; promise++)
-		failed += result->verify.failed[promise];
-	if (failed)
-		return end(one, REDUCE_DIFFERS, "verification found %" PRIu64 " differences", failed);
+	if (!check(one) || independently)
+		r = verify_independently(one);
+	if (r != 0)
+		return r;
 	result->verified = true;
 	REDUCE_POINT(verified);
 	return 0;

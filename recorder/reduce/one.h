@@ -32,7 +32,10 @@ struct reduce_settings {
 	enum reducer_format format; /* NONE: by the output's name, else the input's */
 	const char *output;         /* a file, "-", or NULL */
 	const char *output_folder;  /* or NULL */
-	bool in_place, dry_run, force, break_lock, again, no_verify;
+	bool in_place, dry_run, force, break_lock, again;
+	bool verify;                /* also independently of what reduces; in place that is always done */
+	bool no_verify;
+	int gzip_level;             /* 1 .. 9, of outputs that are packed */
 	int64_t settle_ns;
 };
 
@@ -61,7 +64,8 @@ struct reduce_result {
 	char output[REDUCE_PATH_MAX];
 	enum reducer_format format; /* of the output */
 	uint64_t input_bytes, output_bytes;
-	bool has_report, has_window, verified;
+	bool has_report, has_window;
+	bool verified, verified_independently; /* the latter by reducer_verify() */
 	int64_t window_from_ps, window_to_ps;
 	struct reducer_reduce_report report;
 	struct reducer_verify_report verify;

@@ -334,6 +334,7 @@ int reduce_say_json(const char *path, const struct reduce_result *result, FILE *
 	add_u64(object, "input_bytes", result->input_bytes);
 	add_u64(object, "output_bytes", result->output_bytes);
 	cJSON_AddBoolToObject(object, "verified", result->verified);
+	cJSON_AddBoolToObject(object, "verified_independently", result->verified_independently);
 	if (result->has_report)
 		add_report_json(object, &result->report);
 	if (result->verified || result->outcome == REDUCE_DIFFERS)

@@ -196,20 +196,6 @@ same work/t.json small.json
 [ "$(stat -c %h work/t.json)" = 1 ] || complain 'is a hard link'
 left x.json.gz s.json t.json
 
-# A span that says that it stands for others, but not for how long: what is made of it cannot be proved.
-begin 'verification finds differences'
-sed 's/"name":"op 3","cat":"c"/"name":"op 3","cat":"driverec.merged","args":{"driverec.events":2}/' raw.json >work/y.json
-cp work/y.json spoilt.json
-expect 3 "${in_place[@]}" work/y.json
-says 'work/y.json: verification found '
-says 'nothing was put in place; please report it'
-same work/y.json spoilt.json
-expect 3 "${bins[@]}" work/y.json -o work/z.json
-expect 3 "${bins[@]}" --keep-going work/y.json work/none.json -o work/out/
-expect 0 "${bins[@]}" --no-verify work/y.json -o work/z.json
-says '; not verified'
-left x.json.gz y.json z.json
-
 begin 'outputs in the way'
 expect 0 "${bins[@]}" work/x.json.gz
 says 'in work/x.reduced.json.gz'

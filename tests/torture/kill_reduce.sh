@@ -3,6 +3,7 @@
 # kill_reduce.sh DRIVEREC_POINTS DATA: kills `driverec reduce` at every named point (recorder/reduce/point.h), in place
 # and with an output of its own. The file is then, byte for byte, the original or the verified result, and the next run
 # finishes and leaves nothing else behind. For gzipped and plain Chrome traces and for XPlane files.
+# And spoils what was written before it is verified: nothing is put in place.
 set -u
 export LC_ALL=C
 driverec=$1
@@ -11,7 +12,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 points=$(sed -n '/^ \* Points:/,/^ \*\//p' "$root/recorder/reduce/point.h" | sed 's/^ \* Points://; s/^ \*\/*//')
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
-unset DRIVEREC_KILL_AT DRIVEREC_KILL_AFTER
+unset DRIVEREC_KILL_AT DRIVEREC_KILL_AFTER DRIVEREC_STOP_AT
 [ "$(wc -w <<<"$points")" -ge 9 ] || { printf 'kill_reduce: no points in point.h\n'; exit 1; }
 
 fail() {
@@ -101,11 +102,47 @@ kill_beside() {
 	done
 }
 
+# spoil FILE OPTION...: what is written of it is altered before it is verified. The status is 3, and nothing is left.
+spoil() {
+	local file=$1 original=$folder/plain.json pid tmp
+	shift
+	cp "$original" "$file"
+	DRIVEREC_STOP_AT=fsynced "$driverec" reduce --settle 0 --bins 100 "$file" "$@" >"$folder/log" 2>&1 &
+	pid=$!
+	until [ "$(sed 's/.*) //; s/ .*//' "/proc/$pid/stat" 2>/dev/null)" = T ]; do
+		kill -0 $pid 2>/dev/null || fail "ended before it stopped"
+		sleep 0.01
+	done
+	tmp=$(find "$work" -name '.*' -type f -size +20k)
+	grep -q '"dur":100.5' "$tmp" || fail "no such span in what was written"
+	sed 's/"dur":100.5/"dur":100.6/' "$tmp" >"$folder/altered" && cat "$folder/altered" >"$tmp"
+	kill -CONT $pid
+	wait $pid
+	[ $? = 3 ] || fail "status is not 3"
+	grep -q 'verification found .* differences' "$folder/log" || fail "does not say so"
+	grep -q 'M3 1/0 .*at .* us: the longest span of a bin in row 0' "$folder/log" || fail "does not say where"
+	grep -q 'nothing was put in place; please report it' "$folder/log" || fail "does not say what to do"
+	cmp "$file" "$original" || fail "the input was touched"
+	litter "$file" && fail "litter"
+	printf 'ok %s %s\n' "$kind" "$*"
+}
+
+spoil_results() {
+	kind=spoilt
+	point=fsynced
+	work=$folder/$kind
+	mkdir "$work"
+	spoil "$work/trace.json" --in-place
+	spoil "$work/trace.json" -o "$work/out.json"
+	spoil "$work/trace.json" -o "$work/out.json" --verify
+}
+
 make_chrome >"$folder/plain.json"
 gzip -nc "$folder/plain.json" >"$folder/packed.json.gz"
 kill_in_place gzip "$folder/packed.json.gz"
 kill_in_place plain "$folder/plain.json"
 kill_beside "$folder/packed.json.gz"
+spoil_results
 if [ -r "$data/traces/mi300_jax_conv.xplane.pb" ]; then
 	kill_in_place xplane "$data/traces/mi300_jax_conv.xplane.pb"
 else
