@@ -112,7 +112,7 @@ static void join(struct reduce_rectangle *into, const struct reduce_rectangle *f
 	into->to = from->to;
 	into->events += from->events;
 	into->members += from->members;
-	into->sum_ps += from->sum_ps;
+	reduce_add_ps(&into->sum_ps, from->sum_ps);
 }
 
 static void put(struct reduce_cells *c, struct frame *f, unsigned k, const struct part_row *row, int64_t from)
@@ -207,7 +207,7 @@ static int put_together(struct part *into, struct part *from)
 		a->busy += b->busy;
 		a->events += b->events;
 		a->members += b->members;
-		a->sum_ps += b->sum_ps;
+		reduce_add_ps(&a->sum_ps, b->sum_ps);
 	}
 	from->gone = true;
 	return 0;
@@ -472,7 +472,7 @@ static void count_span(struct reduce_cells *c, struct part_row *row, uint32_t e)
 	}
 	row->members++;
 	row->events += events;
-	row->sum_ps += sum;
+	reduce_add_ps(&row->sum_ps, sum);
 }
 
 static void merge_span(struct reduce_cells *c, struct frame *f, unsigned k, uint32_t e)

@@ -230,6 +230,13 @@ static inline uint32_t reduce_with_kind(uint32_t bits, enum reduce_kind kind)
 	return (bits & ~((uint32_t)BITS_KIND_MASK << BITS_KIND)) | (uint32_t)kind << BITS_KIND;
 }
 
+/* What is summed may say anything of itself: over 106 days of spans in one place end there, and fail verification. */
+static inline void reduce_add_ps(int64_t *sum_ps, int64_t more_ps)
+{
+	if (__builtin_add_overflow(*sum_ps, more_ps, sum_ps))
+		*sum_ps = INT64_MAX;
+}
+
 /* Floor, also for times before zero. */
 static inline int64_t reduce_bin_of(int64_t at, int64_t bin_ps)
 {

@@ -73,7 +73,7 @@ static int add_to_group(struct overlap *o, struct sweep *s, uint32_t e)
 	one->one_name = one->one_name && one->name == col->name[e] && !stands;
 	one->members++;
 	one->events += stands ? stands->events : 1;
-	one->sum_ps += stands ? stands->sum_ps : col->length[e];
+	reduce_add_ps(&one->sum_ps, stands ? stands->sum_ps : col->length[e]);
 	if (end > s->busy_to) {
 		s->group->busy += end - (start > s->busy_to ? start : s->busy_to);
 		s->busy_to = end;

@@ -194,7 +194,7 @@ static void async_add(const struct reducer_reduce *r, struct async_bin *b, uint3
 	}
 	b->one.members++;
 	b->one.events += events_of(r, e);
-	b->one.sum_ps += col->length[e];
+	reduce_add_ps(&b->one.sum_ps, col->length[e]);
 	if (col->length[e] > b->one.longest_ps) {
 		b->one.longest_ps = col->length[e];
 		b->one.longest = e;
