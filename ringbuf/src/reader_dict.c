@@ -172,7 +172,10 @@ int drec_reader_each_text(struct drec_reader *reader, unsigned kind, drec_text_f
 	int r = scan(reader);
 	if (r < 0)
 		return r;
-	for (uint32_t id = 1; id < reader->header.n_dict_ids; id++) {
+	/* Not beyond what STATE says: in a damaged ring events may have asked for texts there since. */
+	uint64_t next_id = reader->state.dict_next_id;
+	uint32_t end = next_id < reader->header.n_dict_ids ? (uint32_t)next_id : reader->header.n_dict_ids;
+	for (uint32_t id = 1; id < end; id++) {
 		const struct drec_dict_entry *entry = &reader->dict.entries[id];
 		if (!entry->bytes || entry->kind != kind)
 			continue;
