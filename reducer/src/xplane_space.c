@@ -271,7 +271,8 @@ static int number_planes(struct xplane_space *space)
 	}
 	for (size_t i = 0; i < space->n_planes && result == 0; i++) {
 		struct xplane_plane *plane = &space->plane[i];
-		if (plane->pid || plane->given.bytes)
+		/* Planes of our own are no processes, and must not move the numbers of those that are. */
+		if (plane->pid || plane->given.bytes || plane->special)
 			continue;
 		while (xplane_map_find(&pids, free_pid))
 			free_pid++;

@@ -18,6 +18,11 @@
 
 static const char *folder;
 
+struct test_bytes {
+	unsigned char at[32768];
+	size_t n;
+};
+
 static void reduce(const char *raw, const char *reduced, const struct reducer_reduce_options *options)
 {
 	struct reducer_reduce *reduce = NULL;
@@ -25,7 +30,7 @@ static void reduce(const char *raw, const char *reduced, const struct reducer_re
 	assert_ok(reducer_reduce_read(raw, options, &reduce, &report));
 	int fd = open(reduced, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	ck_assert_int_ge(fd, 0);
-	assert_ok(reducer_reduce_write(reduce, fd, REDUCER_FORMAT_CHROME, NULL, &report));
+	assert_ok(reducer_reduce_write(reduce, fd, reducer_format_of_name(reduced), NULL, &report));
 	close(fd);
 	reducer_reduce_free(reduce);
 	uint64_t gone = 0;
@@ -137,11 +142,64 @@ START_TEST(small_trace_keeps_its_promises)
 }
 END_TEST
 
+/* One field of a protobuf message: bytes, or a number where there are none. */
+static void put(struct test_bytes *out, unsigned number, const void *bytes, uint64_t n)
+{
+	out->at[out->n++] = (unsigned char)(number << 3 | (bytes ? 2 : 0));
+	for (uint64_t rest = n;; rest >>= 7) {
+		out->at[out->n++] = (unsigned char)(rest & 0x7f) | (rest > 0x7f ? 0x80 : 0);
+		if (rest <= 0x7f)
+			break;
+	}
+	if (bytes && n)
+		memcpy(out->at + out->n, bytes, n);
+	out->n += bytes ? n : 0;
+}
+
+/* A plane without a number of its own, with many short events. */
+static void make_plane(struct test_bytes *space)
+{
+	static struct test_bytes plane, line;
+	plane.n = line.n = 0;
+	put(&line, 1, NULL, 5);
+	for (unsigned i = 0; i < 600; i++) {
+		struct test_bytes event = {.n = 0};
+		put(&event, 1, NULL, 1);
+		put(&event, 2, NULL, i * 2000);
+		put(&event, 3, NULL, 1000);
+		put(&line, 4, event.at, event.n);
+	}
+	put(&plane, 2, "/host:metadata", 14);
+	put(&plane, 3, line.at, line.n);
+	put(space, 1, plane.at, plane.n);
+}
+
+/* It cannot be filtered, so it is written anew; the plane that says so must not move the others' numbers. */
+START_TEST(damaged_xplane_is_reduced)
+{
+	static struct test_bytes space;
+	char raw[4096], reduced[4096];
+	folder = folder ? folder : test_folder();
+	snprintf(raw, sizeof(raw), "%s/raw.xplane.pb", folder);
+	snprintf(reduced, sizeof(reduced), "%s/reduced.xplane.pb", folder);
+	space.n = 0;
+	make_plane(&space);
+	make_plane(&space);
+	test_write_file(raw, space.at, space.n - 3);
+	struct reducer_reduce_options options = {.bins = 10};
+	reduce(raw, reduced, &options);
+	verify("cut off", raw, reduced);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("reduce_cases");
 	TCase *tcase = tcase_create("small");
 	tcase_add_loop_test(tcase, small_trace_keeps_its_promises, 0, sizeof(trials) / sizeof(trials[0]));
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("damaged");
+	tcase_add_test(tcase, damaged_xplane_is_reduced);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
