@@ -32,6 +32,9 @@
 /* Somebody else replaced the file between our look at it and our lock: once more from the start. */
 enum { STOP = 1, START_OVER = 2, STARTS_MAX = 3, OWNER_TEXT = 256 };
 
+/* Packing well costs a tenth of a second for so many events, and as much again for each further so many. */
+enum { PACK_WELL = 6, PACK_FAST = 1, PACK_WELL_EVENTS_MAX = 50000 };
+
 struct one {
 	const struct reduce_settings *settings;
 	const struct reduce_job *job;
@@ -45,6 +48,7 @@ struct one {
 	char path[REDUCE_PATH_MAX]; /* what is read: the input, links resolved where it is replaced */
 	struct reduce_look look;
 	bool as_it_is; /* to be copied */
+	bool pack_well;
 	struct reduce_place place;
 	int out_fd;                                       /* the place's, or an unnamed file */
 	char out_path[REDUCE_PATH_MAX + REDUCE_NAME_MAX]; /* the same to be opened again */
@@ -435,6 +439,16 @@ static int read_for_window(struct one *one)
 	return 0;
 }
 
+/* Small results are packed well, large ones fast; where the size is the aim it is not to jump between the two. */
+static int gzip_level(const struct one *one)
+{
+	if (one->settings->gzip_level)
+		return one->settings->gzip_level;
+	if (one->pack_well || one->settings->target_bytes)
+		return PACK_WELL;
+	return one->result->report.events_out <= PACK_WELL_EVENTS_MAX ? PACK_WELL : PACK_FAST;
+}
+
 static struct reducer_writer_options writer_options(const struct one *one)
 {
 	const struct reducer_read_report *read = &one->result->report.read;
@@ -444,7 +458,7 @@ static struct reducer_writer_options writer_options(const struct one *one)
 			      ? one->look.packing == REDUCER_GZIP
 			      : bytes > 3 && strcmp(output + bytes - 3, ".gz") == 0;
 	struct reducer_writer_options options = {.array_root = read->array_root,
-						 .gzip_level = packed ? one->settings->gzip_level : 0};
+						 .gzip_level = packed ? gzip_level(one) : 0};
 
 	options.has_base = read->has_base;
 	options.base_unix_ns = read->base_unix_ns;
@@ -542,6 +556,12 @@ static int write_out(struct one *one)
 	if (one->as_it_is)
 		return 0;
 	r = write_to(one, one->out_fd);
+	/* Before it is given up as no smaller than its input. */
+	if (r == 0 && one->result->report.output_bytes >= one->result->input_bytes &&
+	    writer_options(one).gzip_level == PACK_FAST && !one->settings->gzip_level) {
+		one->pack_well = true;
+		r = write_to(one, one->out_fd);
+	}
 	if (r < 0)
 		return say_not_written(one, r);
 	one->result->output_bytes = one->result->report.output_bytes;
@@ -613,7 +633,10 @@ static int make_durable(struct one *one)
 
 	if (to_stdout(one))
 		return 0;
-	if (!one->spooled)
+	/* A pipe has no mode that its file should have. */
+	if (one->spooled)
+		r = reduce_place_look_new(&one->place);
+	else
 		r = reduce_place_look_like(&one->place, one->fd, &one->st, one->settings->in_place);
 	if (r == -EPERM)
 		return end(one, let_be(one),

@@ -35,7 +35,7 @@ struct reduce_settings {
 	bool in_place, dry_run, force, break_lock, again;
 	bool verify;                /* also independently of what reduces; in place that is always done */
 	bool no_verify;
-	int gzip_level;             /* 1 .. 9, of outputs that are packed */
+	int gzip_level;             /* 1 .. 9, of outputs that are packed; 0: by their size */
 	int64_t settle_ns;
 };
 

@@ -31,7 +31,8 @@ driverec reduce --bins 10 x.json --dry-run
 driverec reduce --bins 10 x.json --json -o z.json | sed 's/,"verify":.*//'
 driverec reduce --bins 10 x.json --json -o z.json --force --verify | grep -o '"verified[a-z_]*":[a-z]*'
 driverec reduce --bins 10 x.json --json -o z.json --force --no-verify | grep -o '"verified[a-z_]*":[a-z]*'
-driverec reduce --bins 10 x.json -o z9.json.gz --compress 9 --verify | grep -o verified; driverec reduce --bins 10 x.json -o z1.json.gz | grep -o verified; [ $(stat -c %s z9.json.gz) -lt $(stat -c %s z1.json.gz) ]
+driverec reduce --bins 10 x.json -o z9.json.gz --compress 9 --verify | grep -o verified; driverec reduce --bins 10 x.json -o z1.json.gz --compress 1 | grep -o verified; [ $(stat -c %s z9.json.gz) -lt $(stat -c %s z1.json.gz) ]
+driverec reduce --bins 10 x.json -o z.json.gz | grep -o verified; driverec reduce --bins 10 x.json -o z6.json.gz --compress 6 | grep -o verified; cmp z.json.gz z6.json.gz
 driverec reduce y.json
 driverec reduce --again y.json -o yy.json --bins 10
 driverec reduce --bins 10 x.json -o y.json
