@@ -635,7 +635,7 @@ static int make_durable(struct one *one)
 		return 0;
 	/* A pipe has no mode that its file should have. */
 	if (one->spooled)
-		r = reduce_place_look_new(&one->place);
+		reduce_place_look_new(&one->place);
 	else
 		r = reduce_place_look_like(&one->place, one->fd, &one->st, one->settings->in_place);
 	if (r == -EPERM)

@@ -140,6 +140,15 @@ int reduce_place_look_like(struct reduce_place *place, int old_fd, const struct 
 	return 0;
 }
 
+void reduce_place_look_new(struct reduce_place *place)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	/* Where files have one mode anyway, it is that. */
+	(void)!fchmod(place->fd, 0666 & ~mask);
+}
+
 int reduce_place_sync(struct reduce_place *place)
 {
 	if (fsync(place->fd) < 0)

@@ -38,6 +38,9 @@ int reduce_place_open(const char *path, bool replace, bool break_lock, struct re
  */
 int reduce_place_look_like(struct reduce_place *place, int old_fd, const struct stat *old, bool strict);
 
+/* The mode of any new file. */
+void reduce_place_look_new(struct reduce_place *place);
+
 /* Onto the disk; what is read of it from here on comes from there. */
 int reduce_place_sync(struct reduce_place *place);
 

@@ -296,6 +296,7 @@ same work/out.json.gz result.json.gz
 rm work/out.json.gz
 "$driverec" reduce "${bins[@]}" - -o work/out.json.gz < <(cat raw.json.gz) >out 2>err || complain 'from a pipe'
 same work/out.json.gz result.json.gz
+[ "$(stat -c %a work/out.json.gz)" = "$(printf %o $((0666 & ~$(umask))))" ] || complain 'mode of what came by pipe'
 "$driverec" reduce "${bins[@]}" <(cat raw.json.gz) -o - >work/piped.json.gz 2>err || complain 'from a named pipe'
 same work/piped.json.gz result.json.gz
 "$driverec" reduce "${bins[@]}" work/x.json.gz -o - 2>err | true
