@@ -293,6 +293,17 @@ static int write_output(struct export *export)
 	return status;
 }
 
+/* A rename would replace a link, a pipe or a device itself. */
+static int check_old(const struct export *export)
+{
+	const char *output = export->options->output;
+	struct stat old;
+
+	if (lstat(output, &old) == 0 && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
+		return command_failed(export->call, "%s is no regular file, and is not replaced by one", output);
+	return COMMAND_DONE;
+}
+
 static int take_output(struct export *export)
 {
 	const char *output = export->options->output, *slash;
@@ -329,6 +340,8 @@ static int export_run(const struct command_call *call)
 	if (status == COMMAND_DONE)
 		status = export_sources_base(&export->sources, export->format == REDUCER_FORMAT_XPLANE ||
 								       export->format == REDUCER_FORMAT_DREC);
+	if (status == COMMAND_DONE)
+		status = check_old(export);
 	if (status == COMMAND_DONE)
 		status = write_output(export);
 	export_sources_free(&export->sources);

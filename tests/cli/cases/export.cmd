@@ -10,6 +10,7 @@ driverec export b.json -o b.json; cat b.json
 echo old > kept.json; echo nothing > bad.json; driverec export bad.json -o kept.json; cat kept.json
 driverec export a.json -o no/such/folder/out.json
 mkdir folder.json; driverec export a.json -o folder.json
+ln -s kept.json link.json; driverec export a.json -o link.json; readlink link.json; rm link.json
 driverec export a.json -o out.drec > said; sed 's/, .*//' said; driverec export out.drec -o r.json; cat r.json
 driverec export out.drec --strip-args -o stripped.drec | sed 's/, [0-9].*iB//'; driverec export stripped.drec -o s.json; cat s.json
 driverec export --json a.json -o out.pftrace
