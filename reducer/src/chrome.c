@@ -853,7 +853,10 @@ static int judge(struct reducer_chrome *r)
 	case STATE_FIND:
 	case STATE_DONE:
 		if (!r->array_root && !r->had_events)
-			return refuse(r, 0, "a JSON object without traceEvents%s%s: not a Chrome trace",
+			return refuse(r, 0,
+				      strcmp(r->seen, "\"traceEvents\"") == 0
+					      ? "a JSON object whose traceEvents are no array%.0s%.0s: not a Chrome trace"
+					      : "a JSON object without traceEvents%s%s: not a Chrome trace",
 				      r->seen[0] ? "; it has " : "", r->seen);
 		if (r->state != STATE_DONE) {
 			r->report->damaged++;

@@ -101,7 +101,11 @@ static int load(struct verify *verify, struct verify_trace *trace, const char *p
 
 static int sniff(const char *path, enum reducer_format *ret_format, struct reducer_problem *ret_problem)
 {
-	struct reducer_problem why = {0};
+	struct reducer_problem why = {.what = "a pipe or device, and verifying reads files more than once"};
+	struct stat st;
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return blame(ret_problem, path, &why, -ESPIPE);
+	why.what[0] = '\0';
 	int result = reducer_trace_sniff(path, ret_format, &why);
 	return result < 0 ? blame(ret_problem, path, &why, result) : 0;
 }

@@ -14,3 +14,4 @@ seq 9000 | sed 's/.*/{"ph":"i","name":"event &","ts":&}/' | gzip -c | head -c 90
 printf 'DRVREC\r\n' > short.ring; driverec inspect short.ring
 (printf 'DRVREC\r\n'; head -c 8184 /dev/zero) > zero.ring; driverec inspect zero.ring
 driverec inspect --json small.json > /dev/full
+echo '{"traceEvents": null}' > null.json; driverec inspect null.json

@@ -14,3 +14,4 @@ driverec verify --json raw.json wrong.json | grep -c what
 sed 's/"origin_ps":"0"/&,"window_from_ps":"30000000","window_to_ps":"80000000","tracks":"1*"/' reduced.json | grep -v '"mem"' > window.json; driverec verify raw.json window.json
 gzip -c reduced.json | head -c 200 > cut.json.gz; driverec verify raw.json cut.json.gz; driverec verify cut.json.gz cut.json.gz 2>&1 | grep -o 'the gzip data is cut off\|the files are identical'
 driverec verify --json raw.json reduced.json > /dev/full
+mkfifo pipe; driverec verify raw.json pipe
