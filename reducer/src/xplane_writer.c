@@ -51,7 +51,17 @@ static uint32_t add_plane(struct reducer_xplane_writer *w, struct reducer_text g
 	return w->n_planes++;
 }
 
-uint32_t xw_plane_of(struct reducer_xplane_writer *w, struct reducer_text group)
+/* As every writer says what is no valid JSON; whoever reads the file takes no other. */
+static struct reducer_text valid(struct buffer *scratch, struct reducer_text value)
+{
+	if (value.bytes == 0 || json_valid(value))
+		return value;
+	buffer_clear(scratch);
+	json_repair(scratch, value);
+	return xw_text(scratch);
+}
+
+static uint32_t plane_of_valid(struct reducer_xplane_writer *w, struct reducer_text group)
 {
 	int64_t *number = xplane_intern(&w->planes, group);
 	if (!number)
@@ -60,6 +70,16 @@ uint32_t xw_plane_of(struct reducer_xplane_writer *w, struct reducer_text group)
 		return (uint32_t)(*number - 1);
 	uint32_t index = add_plane(w, group);
 	*number = (int64_t)index + 1;
+	return index;
+}
+
+uint32_t xw_plane_of(struct reducer_xplane_writer *w, struct reducer_text group)
+{
+	struct buffer scratch = {0};
+	uint32_t index = plane_of_valid(w, valid(&scratch, group));
+	if (scratch.failed)
+		index = XW_NOTHING;
+	buffer_free(&scratch);
 	return index;
 }
 
@@ -84,8 +104,8 @@ uint32_t xw_add_row(struct reducer_xplane_writer *w, const struct xw_row *row)
 	return w->n_rows++;
 }
 
-uint32_t xw_row_of(struct reducer_xplane_writer *w, uint32_t plane, enum xw_row_kind kind,
-		   struct reducer_text track)
+static uint32_t row_of_valid(struct reducer_xplane_writer *w, uint32_t plane, enum xw_row_kind kind,
+			     struct reducer_text track)
 {
 	if (plane == XW_NOTHING)
 		return XW_NOTHING;
@@ -107,6 +127,18 @@ uint32_t xw_row_of(struct reducer_xplane_writer *w, uint32_t plane, enum xw_row_
 		buffer_add_literal(&row.name, XPLANE_COUNTERS);
 	uint32_t index = xw_add_row(w, &row);
 	*number = (int64_t)index + 1;
+	return index;
+}
+
+uint32_t xw_row_of(struct reducer_xplane_writer *w, uint32_t plane, enum xw_row_kind kind,
+		   struct reducer_text track)
+{
+	struct buffer scratch = {0};
+	/* What is async is called by its name, which is no JSON. */
+	uint32_t index = row_of_valid(w, plane, kind, kind == XW_ASYNC ? track : valid(&scratch, track));
+	if (scratch.failed)
+		index = XW_NOTHING;
+	buffer_free(&scratch);
 	return index;
 }
 
