@@ -92,13 +92,13 @@ static int say_line(struct reading *reading, const struct xplane_plane *plane, s
 		return 0;
 	xplane_parse_line(row->content, &line);
 	set_track(reading, row);
-	if (line.name.bytes && !(plane->given.bytes && named_by_tid(text_of(&reading->track), line.name))) {
+	if (line.name.bytes && !(plane->noted && named_by_tid(text_of(&reading->track), line.name))) {
 		xplane_say_text(&reading->said, "name", line.name);
 		result = deliver_meta(reading, "thread_name", true);
 	}
-	if (result || row->given.bytes)
+	if (result || row->noted)
 		return result;
-	if (!plane->given.bytes) {
+	if (!plane->noted) {
 		xplane_say_i64(&reading->said, "sort_index", (int64_t)index + 1);
 		result = deliver_meta(reading, "thread_sort_index", true);
 		if (result)
@@ -169,7 +169,7 @@ static int say_process(struct reading *reading, const struct xplane_plane *plane
 		xplane_say_text(&reading->said, "name", name);
 		result = deliver_meta(reading, "process_name", false);
 	}
-	if (result || plane->given.bytes)
+	if (result || plane->noted)
 		return result;
 	xplane_say_i64(&reading->said, "sort_index", plane->pid);
 	result = deliver_meta(reading, "process_sort_index", false);
@@ -188,7 +188,7 @@ static int say_plane(struct reading *reading, const struct xplane_plane *plane)
 	xplane_said_clear(&reading->said);
 	xplane_say_stats(&reading->said, &reading->space, plane->content, XPLANE_STATS, &reading->stats, "");
 	struct reducer_text name =
-		plane->given.bytes ? reading->said.own[XPLANE_OWN_PROCESS_NAME] : plane->name;
+		plane->noted ? reading->said.own[XPLANE_OWN_PROCESS_NAME] : plane->name;
 	if (plane->special == XPLANE_REDUCED) {
 		buffer_clear(&reading->group);
 		return deliver_meta(reading, REDUCER_MARK_REDUCED, false);

@@ -44,7 +44,7 @@ void xplane_add_i64(struct buffer *out, int64_t value)
 
 void xplane_add_group(struct buffer *out, const struct xplane_plane *plane)
 {
-	if (plane->given.bytes)
+	if (plane->noted)
 		buffer_add_text(out, plane->given);
 	else
 		xplane_add_i64(out, plane->pid);
@@ -52,7 +52,7 @@ void xplane_add_group(struct buffer *out, const struct xplane_plane *plane)
 
 void xplane_add_track(struct buffer *out, const struct xplane_row *row)
 {
-	if (row->given.bytes)
+	if (row->noted)
 		buffer_add_text(out, row->given);
 	else
 		xplane_add_i64(out, row->tid);
@@ -160,8 +160,9 @@ static void note_row(struct xplane_plane *plane, const struct xplane_map *rows, 
 		part |= text_is(key, "\"part\"");
 	}
 	const struct xplane_entry *entry = xplane_map_find(rows, id);
-	if (!entry || !tid.bytes)
+	if (!entry)
 		return;
+	plane->row[entry->bytes].noted = true;
 	plane->row[entry->bytes].given = tid;
 	plane->row[entry->bytes].part = part;
 }
@@ -183,8 +184,11 @@ static int note_stats(struct xplane_space *space, struct xplane_plane *plane)
 			continue;
 		if (text_is(plane->name, XPLANE_ENVIRONMENT))
 			note_base(space, &stat, xplane_entry_text(entry));
-		if (entry->own == XPLANE_OWN_PID && stat.kind == XSTAT_STR && json_valid(stat.text))
+		if (entry->own == XPLANE_OWN_PID && stat.kind == XSTAT_STR &&
+		    (stat.text.bytes == 0 || json_valid(stat.text))) {
+			plane->noted = true;
 			plane->given = stat.text;
+		}
 		if (entry->own == XPLANE_OWN_LINE && stat.kind == XSTAT_STR) {
 			result = index_rows(&rows, plane);
 			note_row(plane, &rows, stat.text);
@@ -235,7 +239,7 @@ static bool starts_with(struct reducer_text text, const char *literal)
 static int64_t wanted_pid(const struct xplane_plane *plane)
 {
 	int64_t given;
-	if (plane->given.bytes)
+	if (plane->noted)
 		return decimal_i64(plane->given, &given) ? given : 0;
 	if (text_is(plane->name, "/host:CPU"))
 		return HOST_PID;
@@ -259,20 +263,20 @@ static int number_planes(struct xplane_space *space)
 		for (size_t i = 0; i < space->n_planes && result == 0; i++) {
 			struct xplane_plane *plane = &space->plane[i];
 			int64_t pid = wanted_pid(plane);
-			if ((plane->given.bytes != 0) != noted || (pid == 0 && !noted))
+			if (plane->noted != (noted != 0) || (pid == 0 && !noted))
 				continue;
 			if (!xplane_map_put(&pids, pid, &is_new))
 				result = -ENOMEM;
 			else if (is_new)
 				plane->pid = pid;
 			else if (pid)
-				plane->given = (struct reducer_text){NULL, 0};
+				plane->noted = false;
 		}
 	}
 	for (size_t i = 0; i < space->n_planes && result == 0; i++) {
 		struct xplane_plane *plane = &space->plane[i];
 		/* Planes of our own are no processes, and must not move the numbers of those that are. */
-		if (plane->pid || plane->given.bytes || plane->special)
+		if (plane->pid || plane->noted || plane->special)
 			continue;
 		while (xplane_map_find(&pids, free_pid))
 			free_pid++;

@@ -16,7 +16,8 @@ struct xplane_row {
 	struct proto content;
 	const uint8_t *from; /* its field */
 	int64_t tid;
-	struct reducer_text given; /* the tid as JSON, where the writer noted one */
+	bool noted;                /* by the writer: what its tid is */
+	struct reducer_text given; /* that, as JSON; nothing where it has none */
 	bool part;                 /* a further line of a track: has no metadata events of its own */
 	bool cut;                  /* the file ends inside */
 };
@@ -29,7 +30,8 @@ struct xplane_plane {
 	struct reducer_text name;
 	int64_t id;
 	int64_t pid;
-	struct reducer_text given; /* the pid as JSON, where the writer noted one */
+	bool noted;                /* by the writer: what its pid is */
+	struct reducer_text given; /* that, as JSON; nothing where it has none */
 	struct xplane_row *row;
 	size_t n_rows;
 	enum xplane_special special;

@@ -68,7 +68,8 @@ static int name_plane(struct reducer_xplane_writer *w, uint32_t index, struct xp
 	struct xw_plane *plane = &w->plane[index];
 	struct buffer name = {0};
 	xplane_stats_clear(&w->scratch, &plane->names, XPLANE_STATS);
-	if (plane->group.bytes)
+	/* Nothing where there is none. */
+	if (plane->group.bytes || !plane->special)
 		xplane_stats_add_text(&w->scratch, xplane_own_name(XPLANE_OWN_PID), xw_text(&plane->group));
 	if (plane->named)
 		xplane_stats_add_text(&w->scratch, xplane_own_name(XPLANE_OWN_PROCESS_NAME),

@@ -219,8 +219,10 @@ static int note_line(struct reducer_xplane_writer *w, const struct xw_row *row)
 	struct buffer value = {0};
 	buffer_add_literal(&value, "{\"line\":");
 	xplane_add_i64(&value, row->id);
-	buffer_add_literal(&value, ",\"tid\":");
-	if (row->kind == XW_ASYNC && row->part_of != XW_NOTHING)
+	bool of_async = row->kind == XW_ASYNC && row->part_of != XW_NOTHING;
+	if (of_async || row->track.bytes)
+		buffer_add_literal(&value, ",\"tid\":");
+	if (of_async)
 		xplane_add_i64(&value, w->row[row->part_of].id);
 	else
 		buffer_add_text(&value, xw_text(&row->track));
@@ -262,7 +264,7 @@ static int number_rows(struct reducer_xplane_writer *w)
 			row->id = free_id++;
 		name_row(row);
 		bool asynchronous = row->kind == XW_ASYNC && row->part_of == XW_NOTHING;
-		if (!numbered && !asynchronous && (row->track.bytes || row->kind == XW_ASYNC))
+		if (!numbered && !asynchronous)
 			result = note_line(w, row);
 		if (result == 0)
 			result = row->name.failed ? row->name.failed : row->track.failed;

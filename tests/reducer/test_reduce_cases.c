@@ -142,6 +142,24 @@ START_TEST(small_trace_keeps_its_promises)
 }
 END_TEST
 
+/* What names no process or no thread is on a track of its own in other formats, too. */
+START_TEST(nameless_tracks_in_another_format)
+{
+	static const char text[] = "[" X(2, 1, 2, "") X(2, 4, 2, "") FAR_END
+		"{\"ph\":\"X\",\"name\":\"no tid\",\"pid\":1,\"ts\":3,\"dur\":2},{\"ph\":\"X\",\"name\":\"no pid\",\"tid\":2,\"ts\":3,\"dur\":2},"
+		"{\"ph\":\"X\",\"name\":\"bad\",\"pid\":\"\xff\",\"tid\":\"\xfe\",\"ts\":3,\"dur\":2},"
+		"{\"ph\":\"C\",\"name\":\"m\",\"pid\":1,\"ts\":3,\"args\":{\"v\":5}},{\"ph\":\"X\",\"name\":\"none\",\"ts\":3,\"dur\":2}]";
+	char raw[4096], reduced[4096];
+	folder = folder ? folder : test_folder();
+	snprintf(raw, sizeof(raw), "%s/raw.json", folder);
+	snprintf(reduced, sizeof(reduced), "%s/reduced.xplane.pb", folder);
+	test_write_file(raw, text, sizeof(text) - 1);
+	struct reducer_reduce_options options = {.bins = 3};
+	reduce(raw, reduced, &options);
+	verify("nameless", raw, reduced);
+}
+END_TEST
+
 /* One field of a protobuf message: bytes, or a number where there are none. */
 static void put(struct test_bytes *out, unsigned number, const void *bytes, uint64_t n)
 {
@@ -197,6 +215,9 @@ int main(void)
 	Suite *suite = suite_create("reduce_cases");
 	TCase *tcase = tcase_create("small");
 	tcase_add_loop_test(tcase, small_trace_keeps_its_promises, 0, sizeof(trials) / sizeof(trials[0]));
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("nameless");
+	tcase_add_test(tcase, nameless_tracks_in_another_format);
 	suite_add_tcase(suite, tcase);
 	tcase = tcase_create("damaged");
 	tcase_add_test(tcase, damaged_xplane_is_reduced);
