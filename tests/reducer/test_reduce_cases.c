@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small traces, each of one concern that once went wrong: each is reduced to few bins, verified, and must still
- * hold a text as often as is said.
+ * Small traces, each of one concern that once went wrong: each is reduced to few bins, verified, and must
+ * still hold a text as often as is said.
  */
 #include <reducer/reduce.h>
 #include <reducer/verify.h>
@@ -59,15 +59,15 @@ static unsigned count(const char *text, const char *part)
 	return n;
 }
 
-#define X(tid, ts, dur, more)                                                                                          \
+#define X(tid, ts, dur, more)                                                                                \
 	"{\"ph\":\"X\",\"name\":\"x\",\"pid\":1,\"tid\":" #tid ",\"ts\":" #ts ",\"dur\":" #dur more "},\n"
-#define POINT(ph, tid, ts, more)                                                                                       \
+#define POINT(ph, tid, ts, more)                                                                             \
 	"{\"ph\":\"" ph "\",\"name\":\"p\",\"pid\":1,\"tid\":" #tid ",\"ts\":" #ts more "},\n"
-#define MARK ",\"cat\":\"driverec.mark\""
-#define IDS ",\"cat\":\"c\",\"id\":7"
+#define MARK         ",\"cat\":\"driverec.mark\""
+#define IDS          ",\"cat\":\"c\",\"id\":7"
 #define VALUE(value) ",\"args\":{\"v\":" value "}"
 #define FORGED(rest) ",\"cat\":\"driverec.merged\",\"args\":{\"driverec.events\":3" rest "}"
-#define FAR_END X(9, 1000, 1, "")
+#define FAR_END      X(9, 1000, 1, "")
 
 struct trial {
 	const char *what, *text, *tracks;
@@ -78,38 +78,48 @@ struct trial {
 
 static const struct trial trials[] = {
 	{"marks that are instants stay",
-	 POINT("i", 1, 1, MARK) POINT("i", 1, 2, MARK) POINT("i", 1, 3, "") POINT("i", 1, 4, MARK) POINT("i", 1, 5, "")
-		 POINT("i", 1, 6, MARK) FAR_END, NULL, 0, 0, MARK, 4},
+	 POINT("i", 1, 1, MARK) POINT("i", 1, 2, MARK) POINT("i", 1, 3, "") POINT("i", 1, 4, MARK)
+		 POINT("i", 1, 5, "") POINT("i", 1, 6, MARK) FAR_END,
+	 NULL, 0, 0, MARK, 4},
 	{"one instant among marks stays",
-	 POINT("i", 1, 1, MARK) POINT("i", 1, 2, MARK) POINT("i", 1, 3, "") POINT("i", 1, 4, MARK) FAR_END, NULL, 0, 0,
-	 "driverec.merged", 0},
+	 POINT("i", 1, 1, MARK) POINT("i", 1, 2, MARK) POINT("i", 1, 3, "") POINT("i", 1, 4, MARK) FAR_END,
+	 NULL, 0, 0, "driverec.merged", 0},
 	{"step_num however it is written",
-	 X(1, 1, 8, "") X(1, 2, 1, ",\"args\":{\"step_num\" : 3}") X(1, 4, 1, ",\"args\":{\"step_num\" : 4}") X(1, 6, 2, "")
-		 X(1, 7, 1, "") FAR_END, NULL, 0, 0, "step_num", 2},
+	 X(1, 1, 8, "") X(1, 2, 1, ",\"args\":{\"step_num\" : 3}") X(1, 4, 1, ",\"args\":{\"step_num\" : 4}")
+		 X(1, 6, 2, "") X(1, 7, 1, "") FAR_END,
+	 NULL, 0, 0, "step_num", 2},
 	{"what has no time or kind is on a track, too",
-	 "{\"ph\":\"X\",\"name\":\"timeless\",\"pid\":1,\"tid\":2},\n" X(2, 5, -1, "") POINT("D", 2, 3, "") POINT("D", 3, 3, "")
-		 X(2, 1, 2, "") X(3, 1, 2, "") FAR_END, "1/3", 0, 0, "\"tid\":2", 0},
+	 "{\"ph\":\"X\",\"name\":\"timeless\",\"pid\":1,\"tid\":2},\n" X(2, 5, -1, "") POINT("D", 2, 3, "")
+		 POINT("D", 3, 3, "") X(2, 1, 2, "") X(3, 1, 2, "") FAR_END,
+	 "1/3", 0, 0, "\"tid\":2", 0},
 	{"counters are chosen by the thread they name",
-	 POINT("C", 2, 1, VALUE("1")) POINT("C", 3, 2, VALUE("9")) POINT("C", 2, 3, VALUE("2")) POINT("C", 2, 3, "")
-		 X(2, 1, 2, "") X(3, 1, 2, "") FAR_END, "1/3", 0, 0, "\"ph\":\"C\"", 1},
+	 POINT("C", 2, 1, VALUE("1")) POINT("C", 3, 2, VALUE("9")) POINT("C", 2, 3, VALUE("2"))
+		 POINT("C", 2, 3, "") X(2, 1, 2, "") X(3, 1, 2, "") FAR_END,
+	 "1/3", 0, 0, "\"ph\":\"C\"", 1},
 	{"async pairs are chosen by the thread of their begin",
-	 POINT("b", 2, 1, IDS) POINT("b", 3, 2, IDS) POINT("e", 2, 4, IDS) POINT("e", 3, 5, IDS) POINT("e", 2, 7, IDS)
-		 X(2, 1, 2, "") X(3, 1, 2, "") FAR_END, "1/3", 0, 0, IDS, 2},
+	 POINT("b", 2, 1, IDS) POINT("b", 3, 2, IDS) POINT("e", 2, 4, IDS) POINT("e", 3, 5, IDS)
+		 POINT("e", 2, 7, IDS) X(2, 1, 2, "") X(3, 1, 2, "") FAR_END,
+	 "1/3", 0, 0, IDS, 2},
 	{"a window cuts counters without a value",
 	 POINT("C", 2, 1, VALUE("null")) POINT("C", 2, 2, VALUE("null")) POINT("C", 2, 900, VALUE("null"))
-		 POINT("C", 2, 900, VALUE("4")) FAR_END, NULL, 0, 100000000, "null", 2},
+		 POINT("C", 2, 900, VALUE("4")) FAR_END,
+	 NULL, 0, 100000000, "null", 2},
 	{"flow ends without a time",
-	 "{\"ph\":\"s\",\"name\":\"f\",\"pid\":1,\"tid\":1,\"id\":1},\n" POINT("f", 1, 2, IDS) X(1, 1, 2, "") FAR_END, NULL, 0, 0,
-	 "\"ph\":\"s\"", 1},
+	 "{\"ph\":\"s\",\"name\":\"f\",\"pid\":1,\"tid\":1,\"id\":1},\n" POINT("f", 1, 2, IDS) X(1, 1, 2, "")
+		 FAR_END,
+	 NULL, 0, 0, "\"ph\":\"s\"", 1},
 	{"an id is all that tells one from another",
-	 POINT("b", 1, 1, IDS ",\"scope\":\"u\"") POINT("b", 1, 2, IDS ",\"scope\":\"v\"") POINT("e", 1, 3, ",\"scope\":\"u\"" IDS)
-		 POINT("e", 1, 7, IDS ",\"scope\":\"v\"") POINT("b", 1, 2, IDS ",\"id2\":4,\"scope\":1")
-			 POINT("e", 1, 2, ",\"scope\":1,\"id2\":4" IDS) POINT("b", 1, 2, IDS)
-				 POINT("b", 1, 2, ",\"id2\":7") FAR_END, NULL, 0, 0, "driverec.events", 1},
+	 POINT("b", 1, 1, IDS ",\"scope\":\"u\"") POINT("b", 1, 2, IDS ",\"scope\":\"v\"") POINT(
+		 "e", 1, 3, ",\"scope\":\"u\"" IDS) POINT("e", 1, 7, IDS ",\"scope\":\"v\"")
+		 POINT("b", 1, 2, IDS ",\"id2\":4,\"scope\":1") POINT("e", 1, 2, ",\"scope\":1,\"id2\":4" IDS)
+			 POINT("b", 1, 2, IDS) POINT("b", 1, 2, ",\"id2\":7") FAR_END,
+	 NULL, 0, 0, "driverec.events", 1},
 	{"what looks merged is what it is",
-	 X(1, 1, 2, FORGED("")) X(1, 1, 1, FORGED(",\"driverec.sum_ps\":\"x\"")) X(1, 2, 1, FORGED(",\"driverec.sum_ps\":3,\"driverec.longest_ps\":4")) X(1, 4, 3, FORGED(""))
-		 POINT("i", 1, 3, FORGED("")) POINT("b", 1, 2, FORGED("")) POINT("B", 1, 5, FORGED(""))
-			 POINT("E", 1, 6, FORGED("")) FAR_END, NULL, 0, 0, "driverec.reduced", 1},
+	 X(1, 1, 2, FORGED("")) X(1, 1, 1, FORGED(",\"driverec.sum_ps\":\"x\""))
+		 X(1, 2, 1, FORGED(",\"driverec.sum_ps\":3,\"driverec.longest_ps\":4")) X(1, 4, 3, FORGED(""))
+			 POINT("i", 1, 3, FORGED("")) POINT("b", 1, 2, FORGED(""))
+				 POINT("B", 1, 5, FORGED("")) POINT("E", 1, 6, FORGED("")) FAR_END,
+	 NULL, 0, 0, "driverec.reduced", 1},
 };
 
 START_TEST(small_trace_keeps_its_promises)
@@ -135,8 +145,8 @@ START_TEST(small_trace_keeps_its_promises)
 		reduce(raw, reduced, &options);
 		verify(trial->what, raw, reduced);
 		text = test_read_file(reduced, &bytes);
-		ck_assert_msg(count(text, trial->part) == trial->parts, "%s: %u times %s, not %u", trial->what,
-			      count(text, trial->part), trial->part, trial->parts);
+		ck_assert_msg(count(text, trial->part) == trial->parts, "%s: %u times %s, not %u",
+			      trial->what, count(text, trial->part), trial->part, trial->parts);
 		free(text);
 	}
 }
@@ -146,9 +156,11 @@ END_TEST
 START_TEST(nameless_tracks_in_another_format)
 {
 	static const char text[] = "[" X(2, 1, 2, "") X(2, 4, 2, "") FAR_END
-		"{\"ph\":\"X\",\"name\":\"no tid\",\"pid\":1,\"ts\":3,\"dur\":2},{\"ph\":\"X\",\"name\":\"no pid\",\"tid\":2,\"ts\":3,\"dur\":2},"
+		"{\"ph\":\"X\",\"name\":\"no tid\",\"pid\":1,\"ts\":3,\"dur\":2},{\"ph\":\"X\",\"name\":\"no "
+		"pid\",\"tid\":2,\"ts\":3,\"dur\":2},"
 		"{\"ph\":\"X\",\"name\":\"bad\",\"pid\":\"\xff\",\"tid\":\"\xfe\",\"ts\":3,\"dur\":2},"
-		"{\"ph\":\"C\",\"name\":\"m\",\"pid\":1,\"ts\":3,\"args\":{\"v\":5}},{\"ph\":\"X\",\"name\":\"none\",\"ts\":3,\"dur\":2}]";
+		"{\"ph\":\"C\",\"name\":\"m\",\"pid\":1,\"ts\":3,\"args\":{\"v\":5}},{\"ph\":\"X\",\"name\":"
+		"\"none\",\"ts\":3,\"dur\":2}]";
 	char raw[4096], reduced[4096];
 	folder = folder ? folder : test_folder();
 	snprintf(raw, sizeof(raw), "%s/raw.json", folder);
