@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Begins and ends, in the order of time, made spans. An end closes the innermost open begin of its line (or
- * of its async id) that has its name; one without a name closes the innermost.
+ * Begins and ends, in the order of time, made spans. An end closes the innermost open begin of its line, as it does
+ * for `reduce` and `verify`; an async one the innermost of its id that has its name (one without a name: any).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static void close_one(struct reducer_xplane_writer *w, uint32_t *open, uint32_t 
 	struct xw_event *end = &w->event[end_index];
 	for (uint32_t i = *n_open; i > 0 && *n_open - i < SEARCH_MAX; i--) {
 		struct xw_event *begin = &w->event[open[i - 1]];
-		if (end->metadata && end->metadata != begin->metadata)
+		if (end->kind == XW_ASYNC_END && end->metadata && end->metadata != begin->metadata)
 			continue;
 		close_span(begin, end, end_index);
 		--*n_open;
