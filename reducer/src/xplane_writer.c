@@ -308,11 +308,11 @@ static int add_series(struct reducer_xplane_writer *w, const struct reducer_even
 
 static size_t count_numbers(struct reducer_text args)
 {
-	struct reducer_text rest = {args.data + 1, args.bytes - 2}, key, value;
 	uint64_t bits;
 	size_t n = 0;
 	if (args.bytes < 2 || args.data[0] != '{')
 		return 0;
+	struct reducer_text rest = {args.data + 1, args.bytes - 2}, key, value;
 	while (json_next_member(&rest, &key, &value))
 		n += xplane_number_of(value, &bits) != XSTAT_NONE;
 	return n;
