@@ -6,13 +6,7 @@
 #include <string.h>
 
 #include "decimal.h"
-
-static struct reducer_text unquoted(struct reducer_text text)
-{
-	if (text.bytes >= 2 && text.data[0] == '"')
-		return (struct reducer_text){text.data + 1, text.bytes - 2};
-	return text;
-}
+#include "text.h"
 
 static bool is_string(struct reducer_text value)
 {
@@ -27,7 +21,7 @@ static bool is_text(struct reducer_text value)
 
 enum chrome_field chrome_field_of(struct reducer_text key)
 {
-	struct reducer_text inner = unquoted(key);
+	struct reducer_text inner = text_unquoted(key);
 	const char *k = inner.data;
 	switch (inner.bytes) {
 	case 2:
@@ -165,7 +159,7 @@ static const uint8_t kind_of_phase[128] = {
 uint8_t chrome_event_kind(struct reducer_text phase)
 {
 	/* The quotes may be missing. */
-	phase = unquoted(phase);
+	phase = text_unquoted(phase);
 	if (phase.bytes != 1 || (unsigned char)phase.data[0] >= 128)
 		return DREC_OTHER;
 	uint8_t kind = kind_of_phase[(unsigned char)phase.data[0]];
@@ -175,7 +169,7 @@ uint8_t chrome_event_kind(struct reducer_text phase)
 /* A text's UTF-8: what stands between the quotes if that says itself, else undone into `scratch`. */
 static struct reducer_text said(struct buffer *scratch, struct reducer_text raw)
 {
-	struct reducer_text inner = unquoted(raw);
+	struct reducer_text inner = text_unquoted(raw);
 	if (json_is_plain(inner))
 		return inner;
 	buffer_clear(scratch);
@@ -199,7 +193,7 @@ static void add_extra(struct chrome_event *found, const struct chrome_member *me
 	if (out->bytes)
 		buffer_add_byte(out, ',');
 	if (found->loose && !json_valid_string(member->key))
-		json_quote(out, unquoted(member->key));
+		json_quote(out, text_unquoted(member->key));
 	else
 		buffer_add_text(out, member->key);
 	buffer_add_byte(out, ':');
@@ -216,15 +210,15 @@ double chrome_event_counter(struct reducer_text args)
 		return value;
 	struct reducer_text rest = {args.data + 1, args.bytes - 2}, key, one;
 	while (json_next_member(&rest, &key, &one))
-		if (decimal_double(unquoted(one), &value))
+		if (decimal_double(text_unquoted(one), &value))
 			break;
 	return value;
 }
 
 static void map_times(struct chrome_event *found, struct reducer_event *event)
 {
-	struct reducer_text ts = unquoted(meant(found, &found->args, value_of(found, FIELD_TS)));
-	struct reducer_text duration = unquoted(meant(found, &found->extra, value_of(found, FIELD_DUR)));
+	struct reducer_text ts = text_unquoted(meant(found, &found->args, value_of(found, FIELD_TS)));
+	struct reducer_text duration = text_unquoted(meant(found, &found->extra, value_of(found, FIELD_DUR)));
 	if (ts.bytes)
 		event->has_time = decimal_us(ts, &event->start_ns, &event->start_ps);
 	if (event->kind == DREC_SPAN && duration.bytes)

@@ -187,6 +187,12 @@ static bool is_there(struct sweep *s, uint32_t e, int64_t start, int64_t length)
 		uint32_t f = s->out.order[s->next];
 		if (start == s->next_start && length == s->next_length) {
 			bool merged = s->raw.col->bits[e] & BIT_MERGED;
+			if (s->next_merged && !merged) {
+				/* New: one that was in the raw trace before this span would have been met there. */
+				s->next++;
+				load_next(s);
+				continue;
+			}
 			if (merged != s->next_merged ||
 			    !check_same_name(s->c, s->raw.col->name[e], s->out.col->name[f]) ||
 			    (merged && !same_stands(s, e, f)))

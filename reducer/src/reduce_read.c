@@ -13,6 +13,7 @@
 
 #include "decimal.h"
 #include "json.h"
+#include "text.h"
 
 enum {
 	ROOM_MIN = 1 << 15,
@@ -97,18 +98,6 @@ static bool text_begins(struct reducer_text text, const char *begin, size_t byte
 	return text.bytes >= bytes && memcmp(text.data, begin, bytes) == 0;
 }
 
-static bool text_equals(struct reducer_text text, const char *other)
-{
-	return text.bytes == strlen(other) && memcmp(text.data, other, text.bytes) == 0;
-}
-
-static struct reducer_text unquoted(struct reducer_text text)
-{
-	if (text.bytes >= 2 && text.data[0] == '"')
-		return (struct reducer_text){text.data + 1, text.bytes - 2};
-	return text;
-}
-
 /* Args of JAX's StepTraceAnnotation: "step_num". Looked for by its rarest byte. */
 static bool has_step_number(struct reducer_text args)
 {
@@ -133,7 +122,7 @@ static bool is_step_mark(const struct reducer_event *event)
 		return true;
 	if (name.bytes > 15 && name.data[0] == 'O' && text_begins(name, "Optimizer.step#", 15))
 		return true;
-	if (event->category.bytes && text_equals(event->category, "driverec.mark"))
+	if (event->category.bytes && text_is(event->category, "driverec.mark"))
 		return true;
 	return event->args.bytes < REDUCER_STEP_ARGS_MAX && has_step_number(event->args);
 }
@@ -142,14 +131,14 @@ static bool is_merged(const struct reducer_event *event)
 {
 	return event->args.bytes > sizeof(REDUCER_MARK_MERGED_ARGS) && event->args.data[2] == 'd' &&
 	       text_begins(event->args, REDUCER_MARK_MERGED_ARGS, sizeof(REDUCER_MARK_MERGED_ARGS) - 1) &&
-	       text_equals(event->category, REDUCER_MARK_MERGED) &&
+	       text_is(event->category, REDUCER_MARK_MERGED) &&
 	       (event->kind == DREC_SPAN || event->kind == DREC_INSTANT || event->kind == DREC_ASYNC_BEGIN);
 }
 
 static bool read_ps(struct reducer_text digits, int64_t *ret_ps)
 {
 	uint64_t ps;
-	if (!decimal_u64(unquoted(digits), &ps) || ps > INT64_MAX)
+	if (!decimal_u64(text_unquoted(digits), &ps) || ps > INT64_MAX)
 		return false;
 	*ret_ps = (int64_t)ps;
 	return true;
@@ -163,14 +152,14 @@ static int note_stands(struct reducer_reduce *r, const struct reducer_event *eve
 	bool is_span = event->kind == DREC_SPAN, events = false, sum = !is_span, longest = !is_span;
 	int result = 0;
 	while (result == 0 && json_next_member(&rest, &key, &value)) {
-		if (text_equals(key, "\"driverec.events\""))
+		if (text_is(key, "\"driverec.events\""))
 			events = decimal_u64(value, &its.events);
-		else if (is_span && text_equals(key, "\"driverec.sum_ps\""))
+		else if (is_span && text_is(key, "\"driverec.sum_ps\""))
 			sum = read_ps(value, &its.sum_ps);
-		else if (is_span && text_equals(key, "\"driverec.longest_ps\""))
+		else if (is_span && text_is(key, "\"driverec.longest_ps\""))
 			longest = read_ps(value, &its.longest_ps);
-		else if (text_equals(key, "\"driverec.longest\""))
-			result = reduce_name_of(&r->names, value, unquoted(value), &its.longest_name);
+		else if (text_is(key, "\"driverec.longest\""))
+			result = reduce_name_of(&r->names, value, text_unquoted(value), &its.longest_name);
 	}
 	if (result < 0 || !events || !sum || !longest || its.longest_ps > its.sum_ps)
 		return result;
@@ -192,7 +181,7 @@ static uint64_t id_hash(const struct reducer_event *event, uint64_t seed)
 		seed = reduce_hash(seed + 1, (const char *)&event->id, sizeof(event->id));
 	while (rest.bytes && json_next_member(&rest, &key, &value))
 		for (size_t i = 0; i < KEYS; i++)
-			if (!said[i].bytes && text_equals(key, keys[i]))
+			if (!said[i].bytes && text_is(key, keys[i]))
 				said[i] = value;
 	for (size_t i = 0; i < KEYS; i++)
 		if (said[i].bytes)
@@ -296,7 +285,7 @@ static int take_span(struct reducer_reduce *r, const struct reducer_event *event
 static int take_instant(struct reducer_reduce *r, const struct reducer_event *event, struct row *row)
 {
 	set_times(row, event, KIND_INSTANT);
-	if (event->category.bytes && text_equals(event->category, "driverec.mark"))
+	if (event->category.bytes && text_is(event->category, "driverec.mark"))
 		row->bits |= BIT_ALWAYS;
 	row->track = reduce_track_of(&r->tracks, CLASS_INSTANTS, event->group, event->track, no_text);
 	return is_merged(event) ? note_stands(r, event, &row->bits) : 0;
@@ -358,7 +347,7 @@ static int take_counter(struct reducer_reduce *r, const struct reducer_event *ev
 	struct reducer_text rest = {args.data + 1, args.bytes - 2}, key, value;
 	while (json_next_member(&rest, &key, &value)) {
 		double number;
-		if (!decimal_double(unquoted(value), &number))
+		if (!decimal_double(text_unquoted(value), &number))
 			continue;
 		int64_t track = series_of(r, event, key);
 		if (track < 0)
@@ -380,16 +369,16 @@ static int take_counter(struct reducer_reduce *r, const struct reducer_event *ev
 /* Names of processes and threads, for --track: the index of a text pair in `names`. */
 static int note_name(struct reducer_reduce *r, const struct reducer_event *event)
 {
-	bool process = text_equals(event->name, "process_name");
-	if ((!process && !text_equals(event->name, "thread_name")) || r->called.count >= NAMES_MAX ||
+	bool process = text_is(event->name, "process_name");
+	if ((!process && !text_is(event->name, "thread_name")) || r->called.count >= NAMES_MAX ||
 	    event->args.bytes < 2)
 		return 0;
 	struct reducer_text rest = {event->args.data + 1, event->args.bytes - 2}, key, value;
 	while (json_next_member(&rest, &key, &value)) {
-		if (!text_equals(key, "\"name\""))
+		if (!text_is(key, "\"name\""))
 			continue;
 		int64_t track = reduce_track_of(&r->tracks, CLASS_NOWHERE, event->group,
-						process ? no_text : event->track, unquoted(value));
+						process ? no_text : event->track, text_unquoted(value));
 		uint32_t *name = track < 0 ? NULL : reduce_vector_add(&r->called, sizeof(*name));
 		if (!name)
 			return track < 0 ? (int)track : -ENOMEM;
@@ -414,7 +403,7 @@ static int take_meta(struct reducer_reduce *r, const struct reducer_event *event
 	if (seen)
 		row->bits |= BIT_TWICE;
 	/* Reduced again, the trace says so once, and anew. */
-	if (text_equals(event->name, REDUCER_MARK_REDUCED))
+	if (text_is(event->name, REDUCER_MARK_REDUCED))
 		row->bits |= BIT_TWICE;
 	return seen || !r->options.track_pattern ? 0 : note_name(r, event);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which tracks were asked for: by "group/track", by the name of the thread, by the name of the process. */
 #include "reduce_inside.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -21,19 +22,12 @@ static bool matches(struct select *s, struct reducer_text text)
 	return !s->text.failed && fnmatch(s->reduce->options.track_pattern, s->text.data, 0) == 0;
 }
 
-static struct reducer_text unquoted(struct reducer_text text)
-{
-	if (text.bytes >= 2 && text.data[0] == '"')
-		return (struct reducer_text){text.data + 1, text.bytes - 2};
-	return text;
-}
-
 static bool matches_path(struct select *s, struct reducer_text group, struct reducer_text track)
 {
 	buffer_clear(&s->text);
-	buffer_add_text(&s->text, unquoted(group));
+	buffer_add_text(&s->text, text_unquoted(group));
 	buffer_add_byte(&s->text, '/');
-	buffer_add_text(&s->text, unquoted(track));
+	buffer_add_text(&s->text, text_unquoted(track));
 	buffer_add_byte(&s->text, '\0');
 	return !s->text.failed && fnmatch(s->reduce->options.track_pattern, s->text.data, 0) == 0;
 }

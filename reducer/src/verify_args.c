@@ -11,13 +11,6 @@
 #include "json.h"
 #include "text.h"
 
-static struct reducer_text unquoted(struct reducer_text text)
-{
-	if (text.bytes >= 2 && text.data[0] == '"')
-		return (struct reducer_text){text.data + 1, text.bytes - 2};
-	return text;
-}
-
 static bool begins(struct reducer_text text, const char *literal)
 {
 	size_t bytes = strlen(literal);
@@ -31,7 +24,7 @@ bool verify_args_member(struct reducer_text args, const char *key, struct reduce
 		return false;
 	struct reducer_text rest = {args.data + 1, args.bytes - 2}, name, value;
 	while (json_next_member(&rest, &name, &value))
-		if (text_is(unquoted(name), key)) {
+		if (text_is(text_unquoted(name), key)) {
 			*ret_value = value;
 			found = true;
 		}
@@ -45,7 +38,7 @@ int verify_args_text(struct verify_house *house, struct reducer_text args, const
 	if (!verify_args_member(args, key, &value) || value.bytes < 2 || value.data[0] != '"')
 		return -ENOENT;
 	struct buffer said = {0};
-	json_unescape(&said, unquoted(value));
+	json_unescape(&said, text_unquoted(value));
 	int result = said.failed;
 	if (result == 0)
 		result = verify_texts_add(&house->texts, (struct reducer_text){said.data, said.bytes},
@@ -79,7 +72,7 @@ static bool ps_member(struct reducer_text args, const char *key, verify_ps *ret_
 	struct reducer_text value;
 	if (!verify_args_member(args, key, &value))
 		return false;
-	value = unquoted(value);
+	value = text_unquoted(value);
 	bool negative = value.bytes && value.data[0] == '-';
 	verify_ps ps = 0;
 	size_t at = negative;
@@ -135,7 +128,7 @@ void verify_args_mark(struct reducer_text args, struct verify_mark *ret_mark)
 		mark.is_readable &= mark.has_window;
 	}
 	if (verify_args_member(args, "tracks", &value)) {
-		value = unquoted(value);
+		value = text_unquoted(value);
 		mark.has_tracks = true;
 		snprintf(mark.tracks, sizeof(mark.tracks), "%.*s",
 			 (int)(value.bytes < sizeof(mark.tracks) ? value.bytes : sizeof(mark.tracks)),

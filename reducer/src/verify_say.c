@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "text.h"
 
 struct verify_us verify_us(verify_ps ps)
 {
@@ -48,13 +49,6 @@ static size_t add_plain(char *out, size_t used, size_t room, struct reducer_text
 	return used;
 }
 
-static struct reducer_text unquoted(struct reducer_text text)
-{
-	if (text.bytes >= 2 && text.data[0] == '"')
-		return (struct reducer_text){text.data + 1, text.bytes - 2};
-	return text;
-}
-
 struct verify_short verify_short(const struct verify_house *house, uint32_t number)
 {
 	struct verify_short out = {""};
@@ -67,8 +61,8 @@ struct verify_short verify_short(const struct verify_house *house, uint32_t numb
 static void say_track(const struct verify_house *house, uint32_t number, char *out, size_t room)
 {
 	const struct verify_track *track = &house->track[number];
-	struct reducer_text group = unquoted(verify_texts_at(&house->texts, track->group));
-	struct reducer_text name = unquoted(verify_texts_at(&house->texts, track->name));
+	struct reducer_text group = text_unquoted(verify_texts_at(&house->texts, track->group));
+	struct reducer_text name = text_unquoted(verify_texts_at(&house->texts, track->name));
 	size_t used = add_plain(out, 0, room, group);
 	if (group.bytes && name.bytes)
 		used = add_plain(out, used, room, (struct reducer_text){"/", 1});
