@@ -260,10 +260,12 @@ static int write_names(struct writing *o)
 		size_t data = proto_begin(&o->out, PF_PACKET_INTERNED_DATA), from = o->out.bytes;
 		for (; i < names->count && o->out.bytes - from < NAMES_PACKET_BYTES && !o->out.failed; i++) {
 			const struct pf_name *name = &names->name[i];
+			struct reducer_text text = {NULL, 0};
+			if (name->bytes)
+				text = (struct reducer_text){names->text.data + name->at, name->bytes};
 			size_t entry = proto_begin(&o->out, field_of_kind[name->kind]);
 			proto_add_u64(&o->out, PF_INTERNED_IID, name->iid);
-			proto_add_bytes(&o->out, PF_INTERNED_TEXT,
-					(struct reducer_text){names->text.data + name->at, name->bytes});
+			proto_add_bytes(&o->out, PF_INTERNED_TEXT, text);
 			proto_end(&o->out, entry);
 		}
 		proto_end(&o->out, data);
