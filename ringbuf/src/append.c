@@ -198,11 +198,23 @@ void anchor_write(struct drec *rec, uint64_t now)
 	(void)now;
 }
 
+/*
+ * Once a second; in the first second each time the ring is twice as old. Before the next anchor times are told by the
+ * line through the last ones: its ends must not be a hundred times closer than what it is drawn out to.
+ */
+static uint64_t anchor_gap(const struct drec *rec, uint64_t now)
+{
+	uint64_t age = now - rec->first_ticks, least = rec->ticks_per_second / 128;
+	if (age >= rec->ticks_per_second)
+		return rec->ticks_per_second;
+	return age > least ? age : least;
+}
+
 static void anchor_if_due(struct drec *rec, uint64_t now)
 {
 	uint64_t due = load_relaxed(&rec->state->anchor_due);
 	if ((int64_t)(now - due) >= 0 &&
-	    compare_exchange(&rec->state->anchor_due, &due, now + rec->ticks_per_second))
+	    compare_exchange(&rec->state->anchor_due, &due, now + anchor_gap(rec, now)))
 		anchor_write(rec, now);
 }
 

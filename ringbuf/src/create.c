@@ -307,6 +307,7 @@ static void first_anchors(struct drec *rec, int64_t began_ns, uint64_t began_tic
 {
 	rec->anchors[0].clocksource = ticks_clocksource();
 	anchor_write(rec, 0);
+	rec->first_ticks = rec->anchors[0].ticks;
 	struct timespec gap = {.tv_nsec = ANCHOR_GAP_NS};
 	int64_t passed = rec->anchors[0].mono_ns - began_ns;
 	if (rec->clock == DREC_CLOCK_MONO || rec->clock == DREC_CLOCK_UNIX) {
@@ -323,7 +324,7 @@ static void first_anchors(struct drec *rec, int64_t began_ns, uint64_t began_tic
 	const struct drec_anchor *now = &rec->anchors[1];
 	uint64_t ns = (uint64_t)(now->mono_ns - began_ns);
 	rec->ticks_per_second = (uint64_t)((unsigned __int128)(now->ticks - began_ticks) * 1000000000u / (ns ? ns : 1));
-	rec->state->anchor_due = now->ticks + rec->ticks_per_second;
+	rec->state->anchor_due = now->ticks + rec->ticks_per_second / 128;
 }
 
 static void fill_state(struct drec *rec)

@@ -75,6 +75,7 @@ struct drec {
 	uint64_t dict_bytes;
 	uint64_t generation;  /* of recorders in this process, for DREC_NAME sites */
 	uint64_t ticks_per_second;
+	uint64_t first_ticks; /* of the first anchor */
 	/* the mapped file */
 	struct drec_header *header;
 	struct drec_state *state;
