@@ -512,8 +512,10 @@ static int on_member(void *context, const struct reducer_member *member)
 	struct reducer_member *kept = reduce_vector_add(&r->members, sizeof(*kept));
 	if (!kept)
 		return -ENOMEM;
-	memcpy(copy, member->key.data, member->key.bytes);
-	memcpy(copy + member->key.bytes, member->value.data, member->value.bytes);
+	if (member->key.bytes)
+		memcpy(copy, member->key.data, member->key.bytes);
+	if (member->value.bytes)
+		memcpy(copy + member->key.bytes, member->value.data, member->value.bytes);
 	*kept = (struct reducer_member){{copy, member->key.bytes}, {copy + member->key.bytes, member->value.bytes}};
 	return 0;
 }
