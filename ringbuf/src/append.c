@@ -181,7 +181,7 @@ static void read_clocks_closely(const struct drec *rec, struct drec_anchor *ret)
 	}
 }
 
-void anchor_write(struct drec *rec, uint64_t now)
+void anchor_write(struct drec *rec)
 {
 	uint64_t seq = fetch_add_relaxed(&rec->state->anchor_seq, 1) + 1;
 	struct drec_anchor *anchor = &rec->anchors[(seq - 1) % rec->n_anchors];
@@ -195,7 +195,6 @@ void anchor_write(struct drec *rec, uint64_t now)
 	anchor->boot_ns = clocks.boot_ns;
 	anchor->clocksource = rec->anchors[0].clocksource;
 	store_release(&anchor->seq, seq);
-	(void)now;
 }
 
 /*
@@ -215,7 +214,7 @@ static void anchor_if_due(struct drec *rec, uint64_t now)
 	uint64_t due = load_relaxed(&rec->state->anchor_due);
 	if ((int64_t)(now - due) >= 0 &&
 	    compare_exchange(&rec->state->anchor_due, &due, now + anchor_gap(rec, now)))
-		anchor_write(rec, now);
+		anchor_write(rec);
 }
 
 /* What the search for a chunk depends on: while neither moved, another search would fail as well. */

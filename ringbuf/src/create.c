@@ -306,7 +306,7 @@ static void fill_header(struct opening *o)
 static void first_anchors(struct drec *rec, int64_t began_ns, uint64_t began_ticks)
 {
 	rec->anchors[0].clocksource = ticks_clocksource();
-	anchor_write(rec, 0);
+	anchor_write(rec);
 	rec->first_ticks = rec->anchors[0].ticks;
 	struct timespec gap = {.tv_nsec = ANCHOR_GAP_NS};
 	int64_t passed = rec->anchors[0].mono_ns - began_ns;
@@ -320,7 +320,7 @@ static void first_anchors(struct drec *rec, int64_t began_ns, uint64_t began_tic
 		began_ns = rec->anchors[0].mono_ns;
 		began_ticks = rec->anchors[0].ticks;
 	}
-	anchor_write(rec, 0);
+	anchor_write(rec);
 	const struct drec_anchor *now = &rec->anchors[1];
 	uint64_t ns = (uint64_t)(now->mono_ns - began_ns);
 	rec->ticks_per_second = (uint64_t)((unsigned __int128)(now->ticks - began_ticks) * 1000000000u / (ns ? ns : 1));

@@ -115,7 +115,7 @@ void loss_flush(struct local *l);
 void loss_pending(struct local *l, unsigned reason, uint64_t count, uint64_t first, uint64_t last);
 void loss_slotless(struct drec *rec, unsigned reason, uint64_t count, uint64_t first, uint64_t last);
 int append_event(struct local *l, const struct drec_event *event, uint64_t now);
-void anchor_write(struct drec *rec, uint64_t now);
+void anchor_write(struct drec *rec);
 
 /* dict.c */
 uint32_t dict_add(struct drec *rec, unsigned kind, const void *head, size_t head_bytes, const void *text,
