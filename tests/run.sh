@@ -119,8 +119,7 @@ run_integration() {
 
 packages_install "${DRIVEREC_BUILD_PACKAGES[@]}" "${DRIVEREC_TEST_PACKAGES[@]}" || exit 1
 if [ "$quick" = no ] && ! packages_install "${DRIVEREC_BROWSER_PACKAGES[@]}"; then
-	printf 'tests/run.sh: no browser: what needs one is skipped
-' >&2
+	printf 'tests/run.sh: no browser: what needs one is skipped\n' >&2
 fi
 if ! mkdir -p build || ! [ -w build ]; then
 	printf 'tests/run.sh: %s cannot be written: remove it, or run this as its owner\n' "$root/build" >&2
