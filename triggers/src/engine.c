@@ -177,7 +177,7 @@ void triggers_engine_remove(struct triggers_engine *engine, struct triggers_seri
 uint32_t triggers_engine_series(struct triggers_engine *engine, const struct triggers_series_key *key)
 {
 	char name[TRIGGERS_NAME_MAX];
-	if (!key->name || key->role < TRIGGERS_STEP || key->role > TRIGGERS_TRACK)
+	if (!key->name || key->role < TRIGGERS_STEP || key->role > TRIGGERS_BUSY)
 		return TRIGGERS_SERIES_NONE;
 	snprintf(name, sizeof(name), "%s", key->name);
 	struct triggers_series *series =

@@ -86,6 +86,10 @@ unsigned triggers_module_number(const struct triggers_module *module);
 
 extern const struct triggers_module triggers_module_stall;
 extern const struct triggers_module triggers_module_latency_spike;
+extern const struct triggers_module triggers_module_shift;
+extern const struct triggers_module triggers_module_difference;
+extern const struct triggers_module triggers_module_device_idle;
+extern const struct triggers_module triggers_module_straggler;
 extern const struct triggers_module triggers_module_threshold;
 extern const struct triggers_module triggers_module_crash;
 extern const struct triggers_module triggers_module_manual;

@@ -77,9 +77,25 @@ int triggers_option_parse(const char *text, const char *unit, double *ret_value)
 	return -EINVAL;
 }
 
-static int is_severity(int id)
+/* Options whose values are words: what they may be, and which number each is. */
+enum words { WORDS_NONE, WORDS_SEVERITY, WORDS_BOOL, WORDS_OF, WORDS_AMOUNT };
+
+static enum words words_of(int id)
 {
-	return id == TRIGGERS_OPTION_CRASH_SEVERITY || id == TRIGGERS_OPTION_MANUAL_SEVERITY;
+	switch (id) {
+	case TRIGGERS_OPTION_CRASH_SEVERITY:
+	case TRIGGERS_OPTION_MANUAL_SEVERITY:
+		return WORDS_SEVERITY;
+	case TRIGGERS_OPTION_SHIFT_ALERT:
+	case TRIGGERS_OPTION_STRAGGLER_ALERT:
+		return WORDS_BOOL;
+	case TRIGGERS_OPTION_STRAGGLER_OF:
+		return WORDS_OF;
+	case TRIGGERS_OPTION_IDLE_FOR:
+		return WORDS_AMOUNT;
+	default:
+		return WORDS_NONE;
+	}
 }
 
 static int parse_severity(const char *text, double *ret_value)
@@ -92,12 +108,62 @@ static int parse_severity(const char *text, double *ret_value)
 	return -EINVAL;
 }
 
+static int parse_bool(const char *text, double *ret_value)
+{
+	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+		return -EINVAL;
+	*ret_value = text[0] == 't';
+	return 0;
+}
+
+/* "3 of 5" as 3 x TRIGGERS_OF_UNIT + 5. */
+static int parse_of(const char *text, double *ret_value)
+{
+	double some, all;
+	const char *rest = parse_decimal(text, &some);
+	if (!rest || strncmp(rest, " of ", 4) != 0)
+		return -EINVAL;
+	rest = parse_decimal(rest + 4, &all);
+	if (!rest || *rest || !(some >= 1 && some <= all && all <= 64) || some != (int)some || all != (int)all)
+		return -EINVAL;
+	*ret_value = some * TRIGGERS_OF_UNIT + all;
+	return 0;
+}
+
+/* Steps as they are, a time as minus its seconds. */
+static int parse_amount(const char *text, double *ret_value)
+{
+	double value;
+	if (!triggers_option_parse(text, "steps", &value) && value >= 0 && value <= 1000) {
+		*ret_value = value;
+		return 0;
+	}
+	if (triggers_option_parse(text, "s", &value) || !(value > 0 && value <= 86400))
+		return -EINVAL;
+	*ret_value = -value;
+	return 0;
+}
+
+static int parse_words(enum words words, const char *text, double *ret_value)
+{
+	switch (words) {
+	case WORDS_SEVERITY:
+		return parse_severity(text, ret_value);
+	case WORDS_BOOL:
+		return parse_bool(text, ret_value);
+	case WORDS_OF:
+		return parse_of(text, ret_value);
+	default:
+		return parse_amount(text, ret_value);
+	}
+}
+
 void triggers_option_defaults(double value[TRIGGERS_OPTION_COUNT])
 {
 	for (int i = 0; i < TRIGGERS_OPTION_COUNT; i++) {
 		value[i] = 0;
-		if (is_severity(i))
-			parse_severity(rows[i].value, &value[i]);
+		if (words_of(i) != WORDS_NONE)
+			parse_words(words_of(i), rows[i].value, &value[i]);
 		else if (rows[i].value[0])
 			triggers_option_parse(rows[i].value, rows[i].unit, &value[i]);
 	}
@@ -108,13 +174,18 @@ int triggers_option_set(double value[TRIGGERS_OPTION_COUNT], int id, const char 
 {
 	const struct triggers_option *row = &rows[id];
 	double parsed;
-	if (is_severity(id)) {
-		if (!parse_severity(text, &parsed)) {
+	static const char *const wanted[] = {
+		[WORDS_SEVERITY] = "note, warn or critical",
+		[WORDS_BOOL] = "true or false",
+		[WORDS_OF] = "like 3 of 5, at most 64",
+		[WORDS_AMOUNT] = "like 2 steps or 30 s",
+	};
+	if (words_of(id) != WORDS_NONE) {
+		if (!parse_words(words_of(id), text, &parsed)) {
 			value[id] = parsed;
 			return 0;
 		}
-		snprintf(error, error_room, "%s is \"%.40s\"; it must be note, warn or critical", row->key,
-			 text);
+		snprintf(error, error_room, "%s is \"%.40s\"; it must be %s", row->key, text, wanted[words_of(id)]);
 		return -EINVAL;
 	}
 	if (triggers_option_parse(text, row->unit, &parsed)) {

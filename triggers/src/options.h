@@ -30,6 +30,26 @@
 	    "how long a first or compiling step, or one without a learned usual length, may take") \
 	ROW(STALL_SUSPECT, "stall.suspect_at", "x", "1.2", 1.01, 100, \
 	    "times the running median after which the beginning is kept in case it becomes a stall") \
+	ROW(IDLE_BELOW, "device_idle.below", "%", "5 %", 0, 1, \
+	    "a device less busy than this is idle") \
+	ROW(IDLE_FOR, "device_idle.for", "steps or s", "2 steps", 0, 1000, \
+	    "how long a device must be idle while a step is open") \
+	ROW(IDLE_MIN, "device_idle.min", "s", "10 s", 0.001, 86400, \
+	    "and at least so long") \
+	ROW(SHIFT_ALERT, "shift.alert", "", "false", 0, 1, \
+	    "tell the hooks of a lasting change: true or false") \
+	ROW(STRAGGLER_RATIO, "straggler.ratio", "x", "1.25", 1.01, 1000, \
+	    "times the peers' work from which a track is behind in a step") \
+	ROW(STRAGGLER_OF, "straggler.of", "of", "3 of 5", 1, 64, \
+	    "in how many of how many steps it must be behind") \
+	ROW(STRAGGLER_ALERT, "straggler.alert", "", "false", 0, 1, \
+	    "tell the hooks of a straggler: true or false") \
+	ROW(DIFFERENCE_ORDER, "difference.order", "", "1", 0, 3, \
+	    "of the differences: 0 a level, 1 a line, 2 a parabola, 3 a cubic through the block medians") \
+	ROW(DIFFERENCE_BLOCK, "difference.block", "steps", "16", 4, 64, \
+	    "how many values a block median is taken over") \
+	ROW(DIFFERENCE_FLOOR, "difference.floor", "%", "10 %", 0, 10, \
+	    "share above the extrapolation below which nothing is said") \
 	ROW(CRASH_SEVERITY, "crash.severity", "", "note", 0, 2, \
 	    "what a producer's end without a mark is: note, warn or critical") \
 	ROW(MANUAL_SEVERITY, "manual.severity", "", "warn", 0, 2, \
@@ -51,6 +71,10 @@
 #define TRIGGERS_OPTION_ID(id, key, unit, value, low, high, help) TRIGGERS_OPTION_##id,
 enum triggers_option_id { TRIGGERS_OPTION_ROWS(TRIGGERS_OPTION_ID) TRIGGERS_OPTION_COUNT };
 #undef TRIGGERS_OPTION_ID
+
+/* What may be given in steps or as a time is the number of steps, or minus the seconds. */
+/* "3 of 5" is the number 3 x TRIGGERS_OF_UNIT + 5. */
+enum { TRIGGERS_OF_UNIT = 1000 };
 
 /* A number in decimal, with the unit's suffix where it has one, in base units. -EINVAL if it is none. */
 int triggers_option_parse(const char *text, const char *unit, double *ret_value);

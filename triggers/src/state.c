@@ -179,7 +179,7 @@ static void restore_series(struct triggers_engine *engine, struct triggers_curso
 	key.track = triggers_read_u64(cursor);
 	triggers_read_text(cursor, name, sizeof(name));
 	triggers_read_text(cursor, phase, sizeof(phase));
-	if (role < TRIGGERS_STEP || role > TRIGGERS_TRACK)
+	if (role < TRIGGERS_STEP || role > TRIGGERS_BUSY)
 		cursor->failed = 1;
 	if (cursor->failed)
 		return;

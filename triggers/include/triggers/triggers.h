@@ -34,7 +34,8 @@ enum triggers_role {
 	TRIGGERS_PHASE = 2,   /* lengths of one phase other than train */
 	TRIGGERS_SPAN = 3,    /* durations of one name on one track */
 	TRIGGERS_COUNTER = 4, /* values */
-	TRIGGERS_TRACK = 5    /* progress of a track: any event on it */
+	TRIGGERS_TRACK = 5,   /* progress of a track: any event on it */
+	TRIGGERS_BUSY = 6     /* own work of one track in one step: told to peers, who wait for it */
 };
 
 /* What a series is. `source` is the caller's number of the producer (ring, rank). */
@@ -45,6 +46,7 @@ struct triggers_series_key {
 	uint64_t job;            /* the caller's number of the job: its ranks stall together; 0 = not known */
 	uint64_t track;          /* the caller's id of the track */
 	const char *name;        /* "step", "phase:eval", "load", "device:0:power" */
+	const char *group;       /* TRIGGERS_BUSY: which tracks do the like work ("compute", "stream"); else NULL */
 	int alarms;              /* may fire; else it is only followed for diagnosis */
 };
 
@@ -77,6 +79,7 @@ struct triggers_firing {
 	int64_t sample;
 	int ongoing;         /* not over yet: a `progress` call will follow if it ends */
 	int shadow;          /* settled as a note on purpose: recorded, no incident */
+	int quiet;           /* an incident, but nobody is told (shift.alert, straggler.alert) */
 	char evidence[TRIGGERS_TEXT_MAX]; /* one plain sentence */
 };
 
@@ -168,6 +171,10 @@ struct triggers_belief {
 	double ceiling;           /* from where latency_spike fires */
 	double warn, critical;    /* from where it does so with that severity; never below the ceiling */
 	double deadline_ns;       /* of an open step; 0 = none learned yet */
+	double line, line_ceiling; /* difference: expected next value and its ceiling; 0 = not known yet */
+	double level;              /* shift: the usual level it compares with; 0 = none yet */
+	double shift_share;        /* shift: how much of the evidence that makes it fire there is, 0 .. 1 */
+	double peers;              /* straggler: median of the peers in the last whole step; 0 = no peers */
 	int warm;
 	int open;
 	int64_t open_since_ns;
