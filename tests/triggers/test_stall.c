@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
 #include "watch.h"
 
 static struct watch watch;
@@ -252,6 +254,320 @@ START_TEST(abandoned_and_dead_are_not_stalled)
 }
 END_TEST
 
+static unsigned stalls(void)
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < watch.n && i < WATCH_KEPT; i++)
+		count += strcmp(watch.firing[i].trigger, "stall") == 0;
+	return count;
+}
+
+/* Opens a step that never ends; how long after its begin it was noticed. */
+static int64_t hang(int64_t step_number)
+{
+	int64_t begin_ns = watch.now_ns;
+	unsigned before = stalls();
+	triggers_engine_settled(watch.engine, watch.now_ns);
+	triggers_engine_open(watch.engine, step, begin_ns, step_number, NULL);
+	for (int i = 0; i < 4000 && stalls() == before; i++)
+		watch_ticks(&watch, 50 * MS);
+	ck_assert_uint_eq(stalls(), before + 1);
+	return watch.firing[watch.n - 1].detected_ns - begin_ns;
+}
+
+START_TEST(a_long_stall_does_not_blind)
+{
+	steps(30, S);
+	watch_step(&watch, step, 30, 50 * S);
+	ck_assert_uint_eq(stalls(), 1);
+	steps(2, S);
+	ck_assert_int_le(hang(33), 3100 * MS);
+}
+END_TEST
+
+START_TEST(a_stall_long_ago_and_another_do_not_blind)
+{
+	steps(30, S);
+	watch_step(&watch, step, 30, 50 * S);
+	steps(100, S);
+	watch_step(&watch, step, 131, 50 * S);
+	ck_assert_uint_eq(stalls(), 2);
+	steps(2, S);
+	ck_assert_int_le(hang(134), 3100 * MS);
+}
+END_TEST
+
+/* Four times slower from one place on is slow, not stuck. */
+START_TEST(a_slower_level_does_not_flood)
+{
+	steps(200, S);
+	for (int i = 0; i < 40; i++) {
+		triggers_engine_settled(watch.engine, watch.now_ns);
+		watch_step(&watch, step, 200 + i, watch_noise(4 * S));
+	}
+	ck_assert_uint_ge(stalls(), 1);
+	ck_assert_uint_le(stalls(), 2);
+	ck_assert_int_le(hang(240), 13 * S);
+}
+END_TEST
+
+START_TEST(what_never_resumes_is_told_once)
+{
+	steps(30, S);
+	hang(30);
+	for (int i = 0; i < 100; i++) {
+		triggers_engine_settled(watch.engine, watch.now_ns);
+		watch_ticks(&watch, 60 * S);
+	}
+	ck_assert_uint_eq(watch.n, 1);
+	ck_assert_uint_eq(watch.over, 0);
+}
+END_TEST
+
+/* As SIGSTOP does: nothing for 20 s, then the step goes on and ends. */
+START_TEST(a_stopped_job_resolves)
+{
+	uint32_t load = watch_series(&watch, TRIGGERS_SPAN, 0, "load");
+	steps(30, S);
+	int64_t begin_ns = watch.now_ns;
+	triggers_engine_open(watch.engine, step, begin_ns, 30, NULL);
+	watch_ticks(&watch, 300 * MS);
+	watch_sample(&watch, load, 0, NULL);
+	int64_t last_ns = watch.now_ns;
+	watch_ticks(&watch, 20 * S);
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_int_eq(watch.last_passed.t0_ns, last_ns);
+	triggers_engine_settled(watch.engine, watch.now_ns);
+	watch_ticks(&watch, 700 * MS);
+	struct triggers_sample sample = {
+		.start_ns = begin_ns, .duration_ns = watch.now_ns - begin_ns, .step = 30, .sample = -1};
+	triggers_engine_observe(watch.engine, step, &sample);
+	ck_assert_uint_eq(watch.over, 1);
+	steps(30, S);
+	ck_assert_uint_eq(watch.n, 1);
+}
+END_TEST
+
+START_TEST(what_a_capture_held_back_is_told_later)
+{
+	steps(30, S);
+	triggers_engine_capture(watch.engine, watch.now_ns, watch.now_ns + 2 * S);
+	int64_t begin_ns = watch.now_ns;
+	hang(30);
+	ck_assert_uint_eq(watch.by_gate[TRIGGERS_OWN_CAPTURE], 1);
+	watch_ticks(&watch, 70 * S);
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_int_eq(watch.last_passed.t0_ns, begin_ns);
+	ck_assert_int_le(watch.last_passed.detected_ns, begin_ns + 64 * S);
+	watch_ticks(&watch, 3600 * S);
+	ck_assert_uint_eq(watch.n, 2);
+}
+END_TEST
+
+/* The third at equal gaps is kept out, as those before were over after 40 s; that one is not. */
+START_TEST(what_equal_gaps_held_back_is_told_later)
+{
+	for (int i = 0; i < 3; i++) {
+		steps(99, S);
+		triggers_engine_settled(watch.engine, watch.now_ns);
+		if (i < 2)
+			watch_step(&watch, step, 99, 40 * S);
+	}
+	unsigned passed = watch.passed;
+	int64_t begin_ns = watch.now_ns;
+	triggers_engine_open(watch.engine, step, begin_ns, 99, NULL);
+	watch_ticks(&watch, 60 * S);
+	ck_assert_uint_eq(watch.by_gate[TRIGGERS_PERIODIC], 1);
+	ck_assert_uint_eq(watch.passed, passed);
+	watch_ticks(&watch, 60 * S);
+	ck_assert_uint_eq(watch.passed, passed + 1);
+	ck_assert_int_eq(watch.last_passed.severity, TRIGGERS_CRITICAL);
+	ck_assert_int_ge(watch.last_passed.detected_ns, begin_ns + 80 * S);
+}
+END_TEST
+
+START_TEST(steps_after_a_compile_have_a_ceiling_only)
+{
+	steps(30, S);
+	watch_sample(&watch, step, 60 * S, "compile");
+	for (int i = 0; i < 3; i++)
+		watch_step(&watch, step, 31 + i, 20 * S);
+	ck_assert_uint_eq(stalls(), 0);
+	ck_assert_uint_eq(watch.passed, 0);
+	ck_assert_int_le(hang(34), 3100 * MS);
+}
+END_TEST
+
+START_TEST(a_phase_ends_the_suspicion)
+{
+	uint32_t save = watch_series(&watch, TRIGGERS_PHASE, 0, "phase:checkpoint");
+	steps(30, S);
+	triggers_engine_open(watch.engine, step, watch.now_ns, 30, NULL);
+	watch_ticks(&watch, 1500 * MS);
+	ck_assert_uint_eq(watch.suspicions, 1);
+	triggers_engine_open(watch.engine, save, watch.now_ns, -1, "checkpoint");
+	watch_ticks(&watch, 5 * S);
+	ck_assert_uint_eq(watch.suspicion_ends, 1);
+	watch_ticks(&watch, 35 * S);
+	watch.now_ns -= 40 * S;
+	watch_sample(&watch, save, 40 * S, "checkpoint");
+	watch_ticks(&watch, 200 * MS);
+	ck_assert_uint_eq(watch.suspicions, 2);
+	ck_assert_uint_eq(watch.n, 0);
+	watch_ticks(&watch, 2 * S);
+	ck_assert_uint_eq(watch.passed, 1);
+}
+END_TEST
+
+/* An hour back inside the step: t0 is where the last event would lie on the new clock. */
+START_TEST(t0_follows_the_clock)
+{
+	uint32_t load = watch_series(&watch, TRIGGERS_SPAN, 0, "load");
+	steps(30, S);
+	triggers_engine_open(watch.engine, step, watch.now_ns, 30, NULL);
+	watch_ticks(&watch, 400 * MS);
+	watch_sample(&watch, load, 0, NULL);
+	int64_t last_ns = watch.now_ns;
+	watch_ticks(&watch, 600 * MS);
+	watch.now_ns -= 3600 * S;
+	watch_ticks(&watch, 4 * S);
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_int_le(watch.last_passed.t0_ns, last_ns - 3600 * S + 100 * MS);
+	ck_assert_int_ge(watch.last_passed.t0_ns, last_ns - 3600 * S - 100 * MS);
+}
+END_TEST
+
+/* ---- named spans ---- */
+
+static uint32_t loads(int n, int64_t duration_ns)
+{
+	uint32_t load = watch_series(&watch, TRIGGERS_SPAN, 0, "load");
+	watch_steady(&watch, load, n, duration_ns);
+	return load;
+}
+
+START_TEST(an_open_span_of_a_job_without_steps)
+{
+	uint32_t load = loads(30, 5 * MS);
+	int64_t begin_ns = watch.now_ns;
+	for (int i = 0; i < 36; i++) {
+		triggers_engine_open(watch.engine, load, begin_ns + i % 5, -1, NULL);
+		watch_ticks(&watch, 250 * MS);
+	}
+	ck_assert_uint_eq(watch.n, 0);
+	ck_assert_uint_eq(watch.suspicions, 1);
+	watch_ticks(&watch, 2 * S);
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_str_eq(watch.last_passed.trigger, "stall");
+	ck_assert_str_eq(watch.last_passed.series, "load");
+	ck_assert_int_eq(watch.last_passed.t0_ns, begin_ns);
+	struct triggers_sample sample = {
+		.start_ns = begin_ns, .duration_ns = watch.now_ns - begin_ns, .step = -1, .sample = -1};
+	triggers_engine_observe(watch.engine, load, &sample);
+	ck_assert_uint_eq(watch.over, 1);
+	ck_assert_uint_eq(watch.n, 1);
+}
+END_TEST
+
+/* Mostly 5 ms, at times two seconds: never stuck. */
+START_TEST(noisy_spans_do_not_cry_wolf)
+{
+	uint32_t load = loads(30, 5 * MS);
+	for (int i = 0; i < 500; i++) {
+		int64_t start_ns = watch.now_ns;
+		triggers_engine_open(watch.engine, load, start_ns, -1, NULL);
+		watch_ticks(&watch, test_random_below(20) ? 5 * MS : 2 * S);
+		struct triggers_sample sample = {
+			.start_ns = start_ns, .duration_ns = watch.now_ns - start_ns, .step = -1, .sample = -1};
+		triggers_engine_observe(watch.engine, load, &sample);
+	}
+	ck_assert_uint_eq(stalls(), 0);
+	ck_assert_uint_eq(watch.suspicions, 0);
+}
+END_TEST
+
+START_TEST(a_span_inside_a_step_leaves_it_to_the_step)
+{
+	uint32_t load = loads(30, 5 * MS);
+	steps(30, 20 * S);
+	triggers_engine_open(watch.engine, step, watch.now_ns, 30, NULL);
+	triggers_engine_open(watch.engine, load, watch.now_ns, -1, NULL);
+	watch_ticks(&watch, 59 * S);
+	ck_assert_uint_eq(watch.n, 0);
+	watch_ticks(&watch, 2 * S);
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_str_eq(watch.last_passed.series, "step");
+}
+END_TEST
+
+START_TEST(a_span_between_steps)
+{
+	uint32_t load = loads(30, 5 * MS);
+	steps(30, 20 * S);
+	triggers_engine_open(watch.engine, load, watch.now_ns, -1, NULL);
+	watch_ticks(&watch, 59 * S);
+	ck_assert_uint_eq(watch.n, 0);
+	watch_ticks(&watch, 2 * S);
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_str_eq(watch.last_passed.series, "load");
+}
+END_TEST
+
+START_TEST(a_span_without_a_usual_length_has_no_deadline)
+{
+	uint32_t load = loads(3, 5 * MS);
+	triggers_engine_open(watch.engine, load, watch.now_ns, -1, NULL);
+	watch_ticks(&watch, 4000 * S);
+	ck_assert_uint_eq(watch.n, 0);
+}
+END_TEST
+
+/* ---- restarts ---- */
+
+static void restart(void)
+{
+	int64_t bytes = triggers_engine_save(watch.engine, NULL, 0);
+	void *state = malloc((size_t)bytes);
+	struct triggers_listener listener = {&watch, watch_firing, watch_over, watch_suspicion, watch_suspicion_end};
+	ck_assert_int_eq(triggers_engine_save(watch.engine, state, (size_t)bytes), bytes);
+	triggers_engine_free(watch.engine);
+	assert_ok(triggers_engine_new(&listener, &watch.engine));
+	assert_ok(triggers_engine_restore(watch.engine, state, (size_t)bytes));
+	free(state);
+}
+
+/* The same whether it restarts at every second or never. */
+static uint64_t stalls_of_a_day(int restarts)
+{
+	watch_end(&watch);
+	setup();
+	for (int i = 0; i < 3; i++) {
+		for (int j = 0; j < 99; j++)
+			watch_step(&watch, step, j, S);
+		if (restarts)
+			restart();
+		int64_t begin_ns = watch.now_ns;
+		triggers_engine_open(watch.engine, step, begin_ns, 99, NULL);
+		for (int j = 0; j < 90; j++) {
+			watch_ticks(&watch, S);
+			if (restarts)
+				restart();
+		}
+		struct triggers_sample sample = {
+			.start_ns = begin_ns, .duration_ns = 90 * S, .step = 99, .sample = -1};
+		triggers_engine_observe(watch.engine, step, &sample);
+	}
+	ck_assert_uint_eq(watch.over, 2);
+	return watch.digest;
+}
+
+START_TEST(restarts_change_nothing)
+{
+	uint64_t whole = stalls_of_a_day(0);
+	ck_assert_uint_eq(stalls_of_a_day(1), whole);
+}
+END_TEST
+
 static void add(Suite *suite, const char *name, const TTest *test)
 {
 	TCase *tcase = tcase_create(name);
@@ -276,5 +592,21 @@ int main(void)
 	add(suite, "silent track", a_silent_track);
 	add(suite, "clock steps back", the_clock_steps_back_an_hour);
 	add(suite, "abandoned", abandoned_and_dead_are_not_stalled);
+	add(suite, "a long stall does not blind", a_long_stall_does_not_blind);
+	add(suite, "a stall long ago does not blind", a_stall_long_ago_and_another_do_not_blind);
+	add(suite, "a slower level does not flood", a_slower_level_does_not_flood);
+	add(suite, "never resumes", what_never_resumes_is_told_once);
+	add(suite, "stopped and continued", a_stopped_job_resolves);
+	add(suite, "held back by a capture", what_a_capture_held_back_is_told_later);
+	add(suite, "held back by equal gaps", what_equal_gaps_held_back_is_told_later);
+	add(suite, "after a compile", steps_after_a_compile_have_a_ceiling_only);
+	add(suite, "a phase ends the suspicion", a_phase_ends_the_suspicion);
+	add(suite, "t0 follows the clock", t0_follows_the_clock);
+	add(suite, "open span, no steps", an_open_span_of_a_job_without_steps);
+	add(suite, "noisy spans", noisy_spans_do_not_cry_wolf);
+	add(suite, "span inside a step", a_span_inside_a_step_leaves_it_to_the_step);
+	add(suite, "span between steps", a_span_between_steps);
+	add(suite, "span without a usual length", a_span_without_a_usual_length_has_no_deadline);
+	add(suite, "restarts", restarts_change_nothing);
 	return test_run(suite);
 }

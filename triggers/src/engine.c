@@ -303,6 +303,40 @@ void triggers_engine_unsuspect(struct triggers_engine *engine, const struct trig
 					       series->source->number);
 }
 
+/* What one source that has train steps adds: a phase that interrupts, or a step of another one, excuses all. */
+static void add_activity(const struct triggers_source *source, int64_t now_ns, enum triggers_activity *activity,
+			 int *excused)
+{
+	if (source->step_end_ns == INT64_MIN && !source->open_steps)
+		return;
+	int going = source->open_steps || (source->step_ns && now_ns - source->step_end_ns <= source->step_ns);
+	for (uint32_t i = 0; i < source->n_open; i++)
+		*excused |= !source->open[i].beside;
+	*excused |= source->open_others != 0;
+	if (going)
+		*activity = TRIGGERS_ACTIVITY_STEPS;
+	else if (*activity == TRIGGERS_ACTIVITY_NONE)
+		*activity = TRIGGERS_ACTIVITY_EXCUSED;
+}
+
+enum triggers_activity triggers_engine_activity(const struct triggers_engine *engine,
+						const struct triggers_source *source, int64_t now_ns,
+						int64_t *ret_step_ns)
+{
+	enum triggers_activity activity = TRIGGERS_ACTIVITY_NONE;
+	int excused = 0;
+	*ret_step_ns = 0;
+	for (int i = 0; i < TRIGGERS_SOURCE_BUCKETS; i++)
+		for (const struct triggers_source *other = engine->table.sources[i]; other; other = other->next) {
+			if (source->job && other->job != source->job)
+				continue;
+			add_activity(other, now_ns, &activity, &excused);
+			if (other->step_ns > *ret_step_ns)
+				*ret_step_ns = other->step_ns;
+		}
+	return excused && activity == TRIGGERS_ACTIVITY_STEPS ? TRIGGERS_ACTIVITY_EXCUSED : activity;
+}
+
 /* ---- time ---- */
 
 static int64_t tick_series(struct triggers_engine *engine, struct triggers_series *series, int64_t now_ns)
@@ -334,6 +368,9 @@ static void follow_clock(struct triggers_engine *engine, int64_t now_ns)
 		if (series->last_progress_ns > now_ns)
 			series->last_progress_ns = limited(series->last_progress_ns + step_ns);
 	}
+	for (int i = 0; i < TRIGGERS_SOURCE_BUCKETS; i++)
+		for (struct triggers_source *source = engine->table.sources[i]; source; source = source->next)
+			triggers_source_follow_clock(source, now_ns, step_ns);
 	engine->due_ns = INT64_MIN;
 }
 
@@ -382,6 +419,8 @@ static void shut(struct triggers_engine *engine, struct triggers_series *parent,
 {
 	series->is_open = 0;
 	parent->open = TRIGGERS_SERIES_NONE;
+	if (series->role == TRIGGERS_STEP)
+		triggers_source_step_open(series->source, !series->phase[0], -1);
 	if (series->role == TRIGGERS_PHASE)
 		engine->due_ns = INT64_MIN; /* deadlines that a phase held back count again */
 }
@@ -427,7 +466,8 @@ void triggers_engine_open(struct triggers_engine *engine, uint32_t id, int64_t s
 			  const char *phase)
 {
 	struct triggers_series *parent = triggers_table_get(&engine->table, id);
-	if (!parent || (parent->role != TRIGGERS_STEP && parent->role != TRIGGERS_PHASE))
+	if (!parent || (parent->role != TRIGGERS_STEP && parent->role != TRIGGERS_PHASE &&
+			parent->role != TRIGGERS_SPAN))
 		return;
 	start_ns = limited(start_ns);
 	struct triggers_series *series = route(engine, parent, phase);
@@ -440,6 +480,8 @@ void triggers_engine_open(struct triggers_engine *engine, uint32_t id, int64_t s
 	parent->open = series->id;
 	if (series->role == TRIGGERS_PHASE)
 		triggers_source_phase_begin(series->source, start_ns);
+	if (series->role == TRIGGERS_STEP)
+		triggers_source_step_open(series->source, !series->phase[0], 1);
 	for (unsigned i = 0; triggers_modules[i]; i++)
 		if (series->state_at[i] && triggers_modules[i]->open)
 			triggers_modules[i]->open(engine, series, triggers_series_state(series, i));
@@ -541,6 +583,8 @@ static void finish(struct triggers_engine *engine, struct triggers_series *paren
 		triggers_source_phase_end(source, reading->start_ns, reading->end_ns, was_open);
 	if (series->role == TRIGGERS_STEP)
 		triggers_source_step(source, reading->start_ns, reading->end_ns);
+	if (series->role == TRIGGERS_STEP && !series->phase[0])
+		source->step_end_ns = reading->end_ns;
 	if (was_open)
 		shut(engine, parent, series);
 	if (series->role == TRIGGERS_COUNTER)

@@ -164,11 +164,11 @@ enum triggers_gate triggers_gates_judge(struct triggers_gates *gates, const stru
 					struct triggers_claim *claim)
 {
 	follow_clock(gates, claim->detected_ns);
-	if (!claim->by_hand && touches_capture(gates, claim))
+	if (!claim->by_hand && !claim->still && touches_capture(gates, claim))
 		return TRIGGERS_OWN_CAPTURE;
 	if (claim->warmup)
 		return TRIGGERS_WARMUP;
-	if (lower_periodic(claim))
+	if (!claim->still && lower_periodic(claim))
 		return TRIGGERS_PERIODIC;
 	if (claim->shadow)
 		return TRIGGERS_SILENCED;

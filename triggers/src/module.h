@@ -53,6 +53,7 @@ struct triggers_claim {
 	uint64_t index; /* sample number, for the periodic memory */
 	int ongoing, shadow, warmup;
 	int by_hand; /* asked for: no cooldown, and the reserved budget */
+	int still;   /* claimed before and still going on: neither equal gaps nor a capture of ours explain it */
 	char evidence[TRIGGERS_TEXT_MAX];
 };
 
@@ -101,6 +102,17 @@ int64_t triggers_engine_option_ns(const struct triggers_engine *engine, enum tri
 const struct triggers_rules *triggers_engine_rules(const struct triggers_engine *engine);
 /* The series has seen enough to know what is usual. */
 int triggers_engine_is_warm(const struct triggers_engine *engine, const struct triggers_series *series);
+
+/* Whether those steps go on that a series of this source may judge: its own, of its job, or (job unknown) of all. */
+enum triggers_activity {
+	TRIGGERS_ACTIVITY_NONE = 0,   /* nobody marks steps, or all are gone */
+	TRIGGERS_ACTIVITY_EXCUSED,    /* a phase other than train, or too long since the last step */
+	TRIGGERS_ACTIVITY_STEPS       /* a train step is open, or one has just ended */
+};
+/* Fills *ret_step_ns with the longest median step of those sources, 0 = none known. */
+enum triggers_activity triggers_engine_activity(const struct triggers_engine *engine,
+						const struct triggers_source *source, int64_t now_ns,
+						int64_t *ret_step_ns);
 
 /* Gates and listener. Fills *ret_firing (may be NULL) as the listener saw it. */
 enum triggers_gate triggers_engine_fire(struct triggers_engine *engine, const struct triggers_claim *claim,

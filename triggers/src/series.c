@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "save.h"
+
 enum { PLACE_MASK = TRIGGERS_SERIES_MAX - 1, GENERATION_LIMIT = (1 << (32 - TRIGGERS_PLACE_BITS)) - 1 };
 
 void triggers_table_init(struct triggers_table *table)
@@ -60,6 +62,7 @@ static struct triggers_source *source_take(struct triggers_table *table, uint32_
 			return NULL;
 		source->number = number;
 		source->last_progress_ns = INT64_MIN;
+		source->step_end_ns = INT64_MIN;
 		source->next = table->sources[number % TRIGGERS_SOURCE_BUCKETS];
 		table->sources[number % TRIGGERS_SOURCE_BUCKETS] = source;
 	}
@@ -207,6 +210,30 @@ void triggers_source_step(struct triggers_source *source, int64_t begin_ns, int6
 	for (uint32_t i = 0; i < phases_kept(source); i++)
 		source->phase[i].beside |=
 			source->phase[i].begin_ns <= begin_ns && source->phase[i].end_ns >= end_ns;
+}
+
+void triggers_source_step_open(struct triggers_source *source, int is_train, int by)
+{
+	uint32_t *open = is_train ? &source->open_steps : &source->open_others;
+	*open += (uint32_t)by;
+}
+
+static void follow(int64_t *ns, int64_t now_ns, int64_t step_ns)
+{
+	if (*ns > now_ns)
+		*ns = *ns + step_ns > -TRIGGERS_NS_MAX ? *ns + step_ns : -TRIGGERS_NS_MAX;
+}
+
+void triggers_source_follow_clock(struct triggers_source *source, int64_t now_ns, int64_t step_ns)
+{
+	follow(&source->last_progress_ns, now_ns, step_ns);
+	follow(&source->step_end_ns, now_ns, step_ns);
+	for (uint32_t i = 0; i < source->n_open; i++)
+		follow(&source->open[i].begin_ns, now_ns, step_ns);
+	for (uint32_t i = 0; i < phases_kept(source); i++) {
+		follow(&source->phase[i].begin_ns, now_ns, step_ns);
+		follow(&source->phase[i].end_ns, now_ns, step_ns);
+	}
 }
 
 int triggers_source_interrupted(const struct triggers_source *source, int64_t begin_ns, int is_track)

@@ -50,6 +50,9 @@ struct triggers_source {
 	struct triggers_source *next;
 	int64_t last_progress_ns; /* INT64_MIN = none yet */
 	int64_t step_ns;          /* median train step, 0 = not yet known */
+	int64_t step_end_ns;      /* of the last whole train step; INT64_MIN = none yet */
+	uint32_t open_steps;      /* train steps that are open */
+	uint32_t open_others;     /* steps of other phases that are */
 	uint32_t n_open; /* phases that are open; at most 8 are known of */
 	struct triggers_phase open[TRIGGERS_PHASES_KEPT];
 	uint32_t n_phases; /* closed ones so far; the last 8 are kept */
@@ -117,6 +120,10 @@ void triggers_source_phase_end(struct triggers_source *source, int64_t begin_ns,
 			       int was_open);
 /* A whole step: the phases that it lies in go on beside steps. */
 void triggers_source_step(struct triggers_source *source, int64_t begin_ns, int64_t end_ns);
+/* A step is open, or (`by` -1) no more. */
+void triggers_source_step_open(struct triggers_source *source, int is_train, int by);
+/* The clock was set by `step_ns`: what would lie after now_ns moves with it. */
+void triggers_source_follow_clock(struct triggers_source *source, int64_t now_ns, int64_t step_ns);
 /* Whether a phase is open that interrupts the step that began then (or, of tracks, silences them). */
 int triggers_source_interrupted(const struct triggers_source *source, int64_t begin_ns, int is_track);
 int64_t triggers_source_excused(const struct triggers_source *source, int64_t from_ns, int64_t to_ns);

@@ -11,7 +11,7 @@
 
 #define STATE_MAGIC UINT64_C(0x3154535347525444) /* "DTRGSST1" */
 
-enum { STATE_VERSION = 2, HEADER_BYTES = 24, SERIES_END = 0, SERIES_FOLLOWS = 1 };
+enum { STATE_VERSION = 3, HEADER_BYTES = 24, SERIES_END = 0, SERIES_FOLLOWS = 1 };
 
 static void save_window(const struct triggers_window *window, struct triggers_writer *writer)
 {
@@ -39,6 +39,7 @@ static void save_source(const struct triggers_source *source, struct triggers_wr
 	triggers_write_u64(writer, source->job);
 	triggers_write_i64(writer, source->last_progress_ns);
 	triggers_write_i64(writer, source->step_ns);
+	triggers_write_i64(writer, source->step_end_ns);
 	triggers_write_u32(writer, source->n_open);
 	for (uint32_t i = 0; i < source->n_open; i++) {
 		triggers_write_i64(writer, source->open[i].begin_ns);
@@ -59,6 +60,7 @@ static void restore_source(struct triggers_source *source, struct triggers_curso
 	source->job = triggers_read_u64(cursor);
 	source->last_progress_ns = triggers_read_ns(cursor);
 	source->step_ns = triggers_read_ns(cursor);
+	source->step_end_ns = triggers_read_ns(cursor);
 	uint32_t n_open = triggers_read_u32(cursor);
 	if (n_open > TRIGGERS_PHASES_KEPT)
 		cursor->failed = 1;
@@ -166,6 +168,8 @@ static void restore_fields(struct triggers_series *series, struct triggers_curso
 	if (series->open_ns == INT64_MIN ||
 	    (series->is_open && series->role == TRIGGERS_TRACK && series->last_progress_ns == INT64_MIN))
 		cursor->failed = 1;
+	if (series->is_open && series->role == TRIGGERS_STEP)
+		triggers_source_step_open(series->source, !series->phase[0], 1);
 }
 
 static void restore_series(struct triggers_engine *engine, struct triggers_cursor *cursor)
