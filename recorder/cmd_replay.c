@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "config.h"
 #include "incidents/manifest.h"
 #include "replay.h"
+#include "replay_compare.h"
+#include "replay_report.h"
+#include "replay_set.h"
 #include "ring_file.h"
 #include "store_option.h"
 
@@ -20,21 +25,22 @@ struct replay_options {
 
 static const struct option_row replay_rows[] = {
 	OPTION_ROW_FLAG(0, "steps", struct replay_options, steps,
-			"the files are tables of step times: run,time_ms,kind,value_s,…"),
+			"the files (- is stdin) are tables of step times: run,time_ms,kind,value_s,step"),
 	OPTION_ROW(0, "step", "PATTERN", OPTION_TEXTS, struct replay_options, settings.step,
 		   "names of spans that are steps (default: ProfilerStep#* step train_step \"train #*\")"),
 	OPTION_ROW(0, "store", "DIR", OPTION_TEXT, struct replay_options, store,
 		   "where incidents are kept (default: as configured)"),
 	OPTION_ROW(0, "set", "KEY=VALUE", OPTION_TEXTS, struct replay_options, settings.set,
-		   "a trigger's setting, such as latency_spike.warn=2"),
-	OPTION_ROW(0, "trigger", "NAME", OPTION_TEXT, struct replay_options, settings.trigger,
-		   "only firings of this trigger"),
+		   "another setting of a trigger or gate, such as latency_spike.warn=2; the difference from the "
+		   "configured one is said"),
+	OPTION_ROW(0, "trigger", "NAME", OPTION_TEXTS, struct replay_options, settings.trigger,
+		   "only firings of this trigger, or of several"),
 	OPTION_ROW_FLAG('a', "all", struct replay_options, settings.all,
-			"also notes, and what the gates held back"),
+			"also notes, what the gates held back, and all runs"),
 	OPTION_ROW_FLAG(0, "explain", struct replay_options, settings.explain,
-			"what was believed of every series at the end"),
+			"what each detector believed of every series at the end"),
 	OPTION_ROW(0, "fail-on", "SEVERITY", OPTION_TEXT, struct replay_options, fail_on,
-		   "exit with 3 if anything as severe as this fired"),
+		   "exit with 3 if anything as severe as this fired: note, warn or critical"),
 	OPTION_ROW_FLAG('j', "json", struct replay_options, settings.json, "one JSON object a firing"),
 	OPTION_ROWS_END,
 };
@@ -83,7 +89,8 @@ static int find_windows(struct incidents_store *store, const struct incidents_en
 	return result;
 }
 
-static int replay_incident(const struct command_call *call, struct replay *replay, const char *what)
+static int replay_incident(const struct command_call *call, struct replay *replay, const char *what,
+			   struct replay_about *ret_about)
 {
 	const struct replay_options *options = call->options;
 	struct incidents_store *store = NULL;
@@ -96,6 +103,8 @@ static int replay_incident(const struct command_call *call, struct replay *repla
 	if (status == COMMAND_DONE) {
 		int result = find_windows(store, &entry, &windows);
 		snprintf(run, sizeof(run), "%.8s", entry.id);
+		*ret_about = (struct replay_about){.known = true, .t0_ns = entry.t0_ns};
+		snprintf(ret_about->trigger, sizeof(ret_about->trigger), "%s", entry.trigger);
 		if (result < 0)
 			status = command_failed(call, "%s: %s", entry.folder, strerror(-result));
 		else if (windows.count == 0)
@@ -111,23 +120,146 @@ static int replay_incident(const struct command_call *call, struct replay *repla
 	return status;
 }
 
-/* A file that is there is meant as one; anything else names an incident. */
-static int replay_one(const struct command_call *call, struct replay *replay, const char *what)
+/* A pipe can be read once, and settings are compared in two passes. */
+static int spool_stdin(void)
+{
+	char buffer[65536];
+	ssize_t count = 1;
+	FILE *file = tmpfile();
+	int fd = file ? dup(fileno(file)) : -1;
+	if (file)
+		fclose(file);
+	while (fd >= 0 && count > 0 && !replay_interrupted()) {
+		count = read(STDIN_FILENO, buffer, sizeof(buffer));
+		if (count > 0 && write(fd, buffer, (size_t)count) != count)
+			count = -1;
+	}
+	if (fd >= 0 && (count < 0 || lseek(fd, 0, SEEK_SET) < 0)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* A file that is there is meant as one; anything else names an incident. `fd`: what was stdin, -1 = stdin itself. */
+static int replay_one(const struct command_call *call, struct replay *replay, const char *what, int fd,
+		      struct replay_about *ret_about)
 {
 	const struct replay_options *options = call->options;
 	const char *name = strrchr(what, '/') ? strrchr(what, '/') + 1 : what;
 	char error[512] = "";
 	struct stat st;
 	int result;
+	if (!options->steps && !strcmp(what, "-"))
+		return command_misuse(call, "from stdin only tables of step times are read: --steps -");
 	if (!options->steps && (stat(what, &st) < 0 ? !strchr(what, '.') : S_ISDIR(st.st_mode)))
-		return replay_incident(call, replay, what);
-	if (options->steps)
+		return replay_incident(call, replay, what, ret_about);
+	if (fd >= 0)
+		result = lseek(fd, 0, SEEK_SET) < 0 ? -errno
+						    : replay_steps_fd(replay, fd, "stdin", error, sizeof(error));
+	else if (options->steps)
 		result = replay_steps(replay, what, error, sizeof(error));
 	else if (ring_file_is(what))
 		result = replay_rings(replay, name, &what, 1, error, sizeof(error));
 	else
 		result = replay_trace(replay, what, error, sizeof(error));
+	if (replay_interrupted())
+		return COMMAND_DONE;
 	return result ? command_failed(call, "%s", error) : COMMAND_DONE;
+}
+
+/* As configured first, without a word; then as asked for; then what the difference is. */
+static int replay_twice(const struct command_call *call, struct replay *replay, const char *what, FILE *compared)
+{
+	const struct replay_options *options = call->options;
+	bool is_stdin = options->steps && !strcmp(what, "-");
+	struct replay_settings settings = *replay->settings;
+	struct replay_side *sides = calloc(2, sizeof(*sides));
+	struct replay configured = {.settings = &settings, .progress = replay->progress, .fired = replay_side_take,
+				    .fired_context = &sides[0]};
+	struct replay_about about = {.known = false};
+	int fd = is_stdin && sides ? spool_stdin() : -1;
+	settings.set.count = 0;
+	settings.json = true; /* no words in between */
+	int status = COMMAND_DONE;
+	if (!sides)
+		status = command_failed(call, "out of memory");
+	else if (is_stdin && fd < 0)
+		status = command_failed(call, "stdin: %s", strerror(errno));
+	if (status == COMMAND_DONE)
+		status = replay_one(call, &configured, what, fd, &about);
+	replay_free(&configured);
+	replay->fired = replay_side_take;
+	replay->fired_context = sides ? &sides[1] : NULL;
+	if (status == COMMAND_DONE)
+		status = replay_one(call, replay, what, fd, &about);
+	replay->fired = NULL;
+	if (status == COMMAND_DONE && !replay_interrupted())
+		replay_compare(&sides[0], &sides[1], &about, call->argc > 1 ? what : NULL,
+			       options->settings.json, compared);
+	if (fd >= 0)
+		close(fd);
+	free(sides);
+	return status;
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+	replay_interrupt();
+}
+
+/* The first one ends the reading, the second one the command. */
+static void catch_signals(void)
+{
+	const struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction old;
+	if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+		sigaction(SIGINT, &action, NULL);
+}
+
+static int check(const struct command_call *call, int *ret_fail_on)
+{
+	const struct replay_options *options = call->options;
+	char error[512] = "";
+	*ret_fail_on = options->fail_on ? severity_number(options->fail_on) : TRIGGERS_CRITICAL + 1;
+	if (*ret_fail_on < 0)
+		return command_misuse(call, "--fail-on %s: it must be note, warn or critical", options->fail_on);
+	if (replay_set_check(&options->settings.set, error, sizeof(error)) ||
+	    replay_trigger_check(&options->settings.trigger, error, sizeof(error)))
+		return command_misuse(call, "%s", error);
+	return COMMAND_DONE;
+}
+
+static int verdict(const struct replay *replay, int fail_on)
+{
+	struct replay_firings total;
+	replay_firings_total(&replay->counts, &total);
+	for (int severity = fail_on; severity <= TRIGGERS_CRITICAL; severity++)
+		if (replay_firings_of(&total, (enum triggers_severity)severity))
+			return COMMAND_PROBLEMS;
+	return COMMAND_DONE;
+}
+
+/* The firings of all operands, then the totals, and last what other settings make of it. */
+static int replay_all(const struct command_call *call, struct replay *replay)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *compared = open_memstream(&text, &bytes);
+	struct replay_about about = {.known = false};
+	int status = compared ? COMMAND_DONE : command_failed(call, "out of memory");
+	for (int i = 0; i < call->argc && compared && !replay_interrupted(); i++) {
+		int one = replay->settings->set.count ? replay_twice(call, replay, call->argv[i], compared)
+						      : replay_one(call, replay, call->argv[i], -1, &about);
+		status = one != COMMAND_DONE ? one : status;
+	}
+	if (replay->runs)
+		replay_report_summary(replay);
+	if (compared && fclose(compared) == 0)
+		fputs(text, replay->out);
+	free(text);
+	return status;
 }
 
 static int replay_run(const struct command_call *call)
@@ -135,25 +267,26 @@ static int replay_run(const struct command_call *call)
 	const struct replay_options *options = call->options;
 	struct replay_settings settings = options->settings;
 	struct replay replay = {.settings = &settings, .out = stdout};
-	int fail_on = options->fail_on ? severity_number(options->fail_on) : TRIGGERS_CRITICAL + 1;
-	if (fail_on < 0)
-		return command_misuse(call, "--fail-on %s: it must be note, warn or critical",
-				      options->fail_on);
+	int fail_on, status = check(call, &fail_on);
+	if (status != COMMAND_DONE)
+		return status;
 	struct config *config = config_load_or_complain(call->config_path);
 	if (!config)
 		return COMMAND_FAILED;
 	settings.config = config;
-	int status = COMMAND_DONE;
-	for (int i = 0; i < call->argc && status == COMMAND_DONE; i++)
-		status = replay_one(call, &replay, call->argv[i]);
+	replay.progress = isatty(STDERR_FILENO) ? stderr : NULL;
+	catch_signals();
+	status = replay_all(call, &replay);
+	if (status == COMMAND_DONE)
+		status = verdict(&replay, fail_on);
+	replay_free(&replay);
 	config_free(config);
-	if (status != COMMAND_DONE)
-		return status;
-	replay_summary(&replay);
-	for (int severity = fail_on; severity <= TRIGGERS_CRITICAL; severity++)
-		if (replay.firings[severity])
-			return COMMAND_PROBLEMS;
-	return COMMAND_DONE;
+	if (replay_interrupted()) {
+		fflush(stdout);
+		fprintf(stderr, "driverec replay: interrupted; this is what was read until then\n");
+		raise(SIGINT);
+	}
+	return status;
 }
 
 const struct command command_replay = {
@@ -162,13 +295,14 @@ const struct command command_replay = {
 	.operands = "FILE|ID...",
 	.details = "Reads Chrome traces, XPlane files, rings, window files and incidents, or with --steps tables of step "
 		   "times, and says what would have fired: the same triggers, gates and configuration as live, in event time. "
-		   "Warnings and critical firings are printed.\n"
+		   "Printed are warnings and critical firings that made an incident or joined one that still waited.\n"
+		   "With --set it runs twice, as configured and with the settings given, and says the difference.\n"
 		   "In a trace, steps are the spans whose name matches --step, else spans with the same "
 		   "\"step\" in their "
 		   "args; where there are too few to learn from, every frequent name on a track is watched. In rings "
 		   "and incidents the configured series are watched, as live.",
-	.examples = "driverec replay trace.json.gz\ndriverec replay 7f3a --explain\ndriverec replay --steps history.csv.gz --set "
-		    "latency_spike.warn=2 --json",
+	.examples = "driverec replay trace.json.gz\ndriverec replay 7f3a --set stall.factor=2\n"
+		    "driverec replay 7f3a --explain\ndriverec replay --steps history.csv.gz --json --trigger shift",
 	.options = replay_rows,
 	.options_bytes = sizeof(struct replay_options),
 	.operands_min = 1,

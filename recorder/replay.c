@@ -2,13 +2,16 @@
 #include "replay.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ns.h"
 #include "output.h"
-#include "plain_text.h"
+#include "replay_report.h"
+#include "replay_set.h"
 #include "trigger_settings.h"
 
 int replay_decimal(const char *text, int scale, int64_t *ret_value)
@@ -49,46 +52,16 @@ int replay_decimal(const char *text, int scale, int64_t *ret_value)
 	return 0;
 }
 
-static void print_on_one_line(cJSON *json, FILE *out)
+static volatile sig_atomic_t interrupted;
+
+void replay_interrupt(void)
 {
-	plain_text_json(json);
-	char *text = cJSON_PrintUnformatted(json);
-	if (text)
-		fprintf(out, "%s\n", text);
-	cJSON_free(text);
-	cJSON_Delete(json);
+	interrupted = 1;
 }
 
-static void print_json(const struct replay *replay, const struct triggers_firing *firing,
-		       enum triggers_gate gate)
+bool replay_interrupted(void)
 {
-	cJSON *json = cJSON_CreateObject();
-	output_json_text(json, "run", replay->run);
-	output_json_signed(json, "sample", firing->sample);
-	output_json_signed(json, "step", firing->step);
-	output_json_text(json, "trigger", firing->trigger);
-	output_json_text(json, "series", firing->series);
-	output_json_text(json, "phase", firing->phase);
-	output_json_ns(json, "t0_ns", firing->t0_ns);
-	output_json_ns(json, "detected_ns", firing->detected_ns);
-	output_json_text(json, "severity", triggers_severity_name(firing->severity));
-	cJSON_AddNumberToObject(json, "value", firing->value);
-	cJSON_AddNumberToObject(json, "expected", firing->expected);
-	cJSON_AddNumberToObject(json, "ratio", firing->ratio);
-	output_json_text(json, "gate", triggers_gate_name(gate));
-	output_json_text(json, "evidence", firing->evidence);
-	print_on_one_line(json, replay->out);
-}
-
-static void print_line(const struct replay *replay, const struct triggers_firing *firing,
-		       enum triggers_gate gate)
-{
-	fprintf(replay->out, "%s: %-8s %s: %s at %lld.%03lld s", replay->run,
-		triggers_severity_name(firing->severity), firing->trigger, firing->evidence,
-		(long long)(firing->t0_ns / 1000000000), (long long)(llabs(firing->t0_ns) / 1000000 % 1000));
-	if (gate != TRIGGERS_PASSED)
-		fprintf(replay->out, " [%s]", triggers_gate_name(gate));
-	fputc('\n', replay->out);
+	return interrupted != 0;
 }
 
 /* As live: two steps, or 5 s where the step is not known, at most 30 s; until then others join. */
@@ -101,45 +74,33 @@ static int64_t post_ns(const struct replay *replay, const struct triggers_firing
 	return step_ns < 15 * second ? 2 * step_ns : 30 * second;
 }
 
+static bool is_wanted(const struct replay_settings *settings, const char *trigger)
+{
+	for (int i = 0; i < settings->trigger.count; i++)
+		if (!strcmp(settings->trigger.text[i], trigger))
+			return true;
+	return settings->trigger.count == 0;
+}
+
 static void on_firing(void *context, const struct triggers_firing *firing, enum triggers_gate gate)
 {
 	struct replay *replay = context;
-	const struct replay_settings *settings = replay->settings;
 	if (gate == TRIGGERS_PASSED)
 		replay->settle_ns = ns_add(firing->detected_ns, post_ns(replay, firing));
-	if (settings->trigger && strcmp(settings->trigger, firing->trigger))
+	if (!is_wanted(replay->settings, firing->trigger))
 		return;
+	replay_count(&replay->counts, firing, gate);
 	if (gate == TRIGGERS_PASSED)
 		replay->firings[firing->severity]++;
 	else
 		replay->held_back[gate]++;
-	int shown = gate == TRIGGERS_PASSED && firing->severity >= TRIGGERS_WARN;
-	if (!shown && !settings->all)
+	if (replay->fired && replay_fired(gate))
+		replay->fired(replay->fired_context, firing);
+	bool shown = replay_fired(gate) && firing->severity >= TRIGGERS_WARN;
+	if (!replay->out || (!shown && !replay->settings->all))
 		return;
-	if (settings->json)
-		print_json(replay, firing, gate);
-	else
-		print_line(replay, firing, gate);
-}
-
-static int apply_settings(struct replay *replay, char *error, size_t error_room)
-{
-	const struct option_texts *set = &replay->settings->set;
-	for (int i = 0; i < set->count; i++) {
-		char key[64];
-		const char *value = strchr(set->text[i], '=');
-		size_t bytes = value ? (size_t)(value - set->text[i]) : sizeof(key);
-		if (bytes >= sizeof(key)) {
-			snprintf(error, error_room, "--set %.60s: it must read KEY=VALUE", set->text[i]);
-			return -EINVAL;
-		}
-		memcpy(key, set->text[i], bytes);
-		key[bytes] = 0;
-		int result = triggers_engine_set(replay->engine, key, value + 1, error, error_room);
-		if (result)
-			return result;
-	}
-	return 0;
+	replay_progress_clear(replay);
+	replay_report_firing(replay, firing, gate);
 }
 
 int replay_begin(struct replay *replay, const char *run, char *error, size_t error_room)
@@ -152,7 +113,7 @@ int replay_begin(struct replay *replay, const char *run, char *error, size_t err
 	}
 	if (replay->settings->config)
 		trigger_settings_apply(replay->settings->config, replay->engine, NULL, NULL);
-	result = apply_settings(replay, error, error_room);
+	result = replay_set(&replay->settings->set, replay->engine, error, error_room);
 	if (result) {
 		triggers_engine_free(replay->engine);
 		replay->engine = NULL;
@@ -162,6 +123,8 @@ int replay_begin(struct replay *replay, const char *run, char *error, size_t err
 	replay->clock_ns = INT64_MIN;
 	replay->settle_ns = INT64_MAX;
 	replay->runs++;
+	replay->steps_before = replay->steps;
+	replay->job_before_ns = replay->job_ns;
 	return 0;
 }
 
@@ -192,65 +155,59 @@ void replay_advance(struct replay *replay, int64_t now_ns)
 	settle(replay);
 }
 
-static void explain(const struct replay *replay)
+void replay_set_back(struct replay *replay, int64_t now_ns)
 {
-	uint32_t count = triggers_engine_series_count(replay->engine);
-	for (uint32_t i = 0; i < count; i++) {
-		struct triggers_belief belief;
-		char median[OUTPUT_TEXT_MAX], ceiling[OUTPUT_TEXT_MAX], deadline[OUTPUT_TEXT_MAX];
-		if (triggers_engine_belief(replay->engine, i, &belief) || belief.key.role == TRIGGERS_COUNTER)
-			continue;
-		fprintf(replay->out,
-			"%s: %s on track %llu: %llu samples, %s, usually %s, high from %s, deadline %s\n",
-			replay->run, belief.key.name, (unsigned long long)belief.key.track,
-			(unsigned long long)belief.samples, belief.warm ? "warm" : "not warm yet",
-			output_duration(median, (int64_t)belief.median),
-			output_duration(ceiling, (int64_t)belief.ceiling),
-			belief.deadline_ns > 0 ? output_duration(deadline, (int64_t)belief.deadline_ns)
-					       : "not learned");
-	}
+	if (now_ns >= replay->clock_ns)
+		return;
+	/* Incidents wait for as long as they would have. */
+	if (replay->settle_ns != INT64_MAX)
+		replay->settle_ns = ns_add(replay->settle_ns, ns_sub(now_ns, replay->clock_ns));
+	replay->clock_ns = now_ns;
+	triggers_engine_tick(replay->engine, now_ns);
 }
 
 void replay_end(struct replay *replay)
 {
 	if (!replay->engine)
 		return;
-	if (replay->settings->explain && !replay->settings->json)
-		explain(replay);
+	if (replay->settings->explain && replay->out) {
+		replay_progress_clear(replay);
+		replay_report_beliefs(replay);
+	}
+	replay_count_run(&replay->counts, replay->run, ns_sub(replay->job_ns, replay->job_before_ns),
+			 replay->steps - replay->steps_before);
 	triggers_engine_free(replay->engine);
 	replay->engine = NULL;
+	replay->track_text = NULL;
 }
 
-void replay_summary(const struct replay *replay)
+void replay_free(struct replay *replay)
 {
-	uint64_t held_back = 0;
-	double hours = (double)replay->job_ns / 3600e9;
-	uint64_t fired = replay->firings[TRIGGERS_WARN] + replay->firings[TRIGGERS_CRITICAL];
-	double an_hour = hours > 0 ? (double)fired / hours : 0;
-	for (int gate = TRIGGERS_PASSED + 1; gate < TRIGGERS_GATE_LIMIT; gate++)
-		held_back += replay->held_back[gate];
-	if (!replay->settings->json) {
-		fprintf(replay->out,
-			"%llu runs, %llu steps, %llu samples, %.2f h of job time: %llu critical, %llu warn, "
-			"%llu note; %.2f an hour, %.1f a day; %llu held back\n",
-			(unsigned long long)replay->runs, (unsigned long long)replay->steps,
-			(unsigned long long)replay->samples, hours,
-			(unsigned long long)replay->firings[TRIGGERS_CRITICAL],
-			(unsigned long long)replay->firings[TRIGGERS_WARN],
-			(unsigned long long)replay->firings[TRIGGERS_NOTE], an_hour, 24 * an_hour,
-			(unsigned long long)held_back);
+	triggers_engine_free(replay->engine);
+	replay->engine = NULL;
+	replay_counts_free(&replay->counts);
+}
+
+void replay_progress(struct replay *replay, uint64_t done, const char *what)
+{
+	static const int64_t often_ns = 200000000;
+	struct timespec now;
+	char count[OUTPUT_TEXT_MAX];
+	if (!replay->progress || clock_gettime(CLOCK_MONOTONIC, &now) < 0)
 		return;
-	}
-	cJSON *json = cJSON_CreateObject(), *summary = cJSON_AddObjectToObject(json, "summary");
-	output_json_count(summary, "runs", replay->runs);
-	output_json_count(summary, "steps", replay->steps);
-	output_json_count(summary, "samples", replay->samples);
-	output_json_ns(summary, "job_ns", replay->job_ns);
-	for (int i = TRIGGERS_NOTE; i <= TRIGGERS_CRITICAL; i++)
-		output_json_count(summary, triggers_severity_name((enum triggers_severity)i),
-				  replay->firings[i]);
-	cJSON_AddNumberToObject(summary, "an_hour", an_hour);
-	cJSON_AddNumberToObject(summary, "a_day", 24 * an_hour);
-	output_json_count(summary, "held_back", held_back);
-	print_on_one_line(json, replay->out);
+	int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	if (replay->said_ns && now_ns - replay->said_ns < often_ns)
+		return;
+	fprintf(replay->progress, "\r%s %s\033[K", output_count(count, done), what);
+	fflush(replay->progress);
+	replay->said_ns = now_ns;
+}
+
+void replay_progress_clear(struct replay *replay)
+{
+	if (!replay->progress || !replay->said_ns)
+		return;
+	fprintf(replay->progress, "\r\033[K");
+	fflush(replay->progress);
+	replay->said_ns = 0;
 }

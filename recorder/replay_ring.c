@@ -94,6 +94,8 @@ static int on_event(void *context, const struct drec_event *event, const struct 
 	struct file *file = &rings->file[rings->n_files - 1];
 	int64_t start_ns, end_ns;
 	(void)place;
+	if (replay_interrupted())
+		return -EINTR;
 	if (drec_reader_event_time(file->reader, event, &start_ns, &end_ns) < 0)
 		return 0;
 	struct moment *moment = append(rings);
@@ -241,8 +243,10 @@ static void feed(struct rings *rings)
 	int64_t end_ns = INT64_MIN, sample = 0;
 	if (rings->count)
 		qsort(rings->moment, rings->count, sizeof(*rings->moment), by_time);
-	for (size_t i = 0; i < rings->count; i++) {
+	for (size_t i = 0; i < rings->count && !replay_interrupted(); i++) {
 		const struct moment *moment = &rings->moment[i];
+		if (i % 4096 == 0)
+			replay_progress(replay, i, "events");
 		replay_advance(replay, moment->at_ns);
 		series_tick(rings->series);
 		if (moment->kind)
@@ -262,6 +266,25 @@ static void feed(struct rings *rings)
 	replay->job_ns = ns_add(replay->job_ns, ns_sub(end_ns, rings->moment[0].at_ns));
 }
 
+/* "rank 3/main", or without the rank where none is known. */
+static void track_text(const void *context, uint32_t source, uint64_t track, char *out, size_t room)
+{
+	const struct rings *rings = context;
+	struct drec_track_info info;
+	for (unsigned i = 0; i < rings->n_files; i++) {
+		const struct file *file = &rings->file[i];
+		if (file->source.source != source || drec_reader_track(file->reader, (uint32_t)track, &info) < 0)
+			continue;
+		int bytes = info.name_bytes < 128 ? (int)info.name_bytes : 128;
+		if (file->source.rank == UINT32_MAX)
+			snprintf(out, room, "%.*s", bytes, bytes ? info.name : "");
+		else
+			snprintf(out, room, "rank %u/%.*s", file->source.rank, bytes,
+				 bytes ? info.name : "");
+		return;
+	}
+}
+
 /* A window is often too short to learn from: then silence means nothing. */
 static void say_if_cold(const struct rings *rings)
 {
@@ -270,7 +293,7 @@ static void say_if_cold(const struct rings *rings)
 	for (uint32_t i = 0; i < count; i++)
 		if (!triggers_engine_belief(rings->replay->engine, i, &belief) && belief.key.alarms && belief.warm)
 			return;
-	if (!rings->replay->settings->json)
+	if (!rings->replay->settings->json && rings->replay->out)
 		fprintf(rings->replay->out,
 			"%s: too little to learn from; --set gates.warmup_steps=4 asks for less, --explain shows it\n",
 			rings->replay->run);
@@ -291,6 +314,8 @@ int replay_rings(struct replay *replay, const char *run, const char *const *path
 	if (result == 0)
 		result = replay_begin(replay, run, error, error_room);
 	if (result == 0) {
+		replay->track_text = track_text;
+		replay->track_context = rings;
 		result = series_new(replay->engine, config->series.text, config->series.count, &rings->series);
 		if (result < 0)
 			snprintf(error, error_room, "%.200s: %s", run, strerror(-result));
@@ -301,6 +326,7 @@ int replay_rings(struct replay *replay, const char *run, const char *const *path
 		}
 		replay_end(replay);
 	}
+	replay_progress_clear(replay);
 	for (unsigned i = 0; rings && i < rings->n_files; i++)
 		drec_reader_free(rings->file[i].reader);
 	free(rings ? rings->moment : NULL);

@@ -238,6 +238,10 @@ static int on_event(void *context, const struct reducer_event *event)
 {
 	struct trace *trace = context;
 	char place[256];
+	if (trace->count % 4096 == 0)
+		replay_progress(trace->replay, trace->count, "spans read");
+	if (replay_interrupted())
+		return -EINTR;
 	if (event->kind != DREC_SPAN || !event->has_time || !event->has_duration || event->duration_ns < 0)
 		return 0;
 	int bytes = snprintf(place, sizeof(place), "%.*s/%.*s",
@@ -365,14 +369,25 @@ static void make_series(struct trace *trace)
 	}
 }
 
+/* "process/thread", as the trace names them. */
+static void track_text(const void *context, uint32_t source, uint64_t track, char *out, size_t room)
+{
+	const struct trace *trace = context;
+	(void)source;
+	if (track < trace->tracks.count)
+		snprintf(out, room, "%s", trace->tracks.text[track]);
+}
+
 static void feed(struct trace *trace)
 {
 	struct replay *replay = trace->replay;
 	if (trace->count)
 		qsort(trace->span, trace->count, sizeof(*trace->span), by_end);
-	for (size_t i = 0; i < trace->count; i++) {
+	for (size_t i = 0; i < trace->count && !replay_interrupted(); i++) {
 		const struct span *span = &trace->span[i];
 		struct row *row = rows_place(&trace->rows, span->track, span->name);
+		if (i % 4096 == 0)
+			replay_progress(replay, i, "spans judged");
 		if (row->series == TRIGGERS_SERIES_NONE)
 			continue;
 		struct triggers_sample sample = {.start_ns = span->start_ns,
@@ -418,6 +433,8 @@ int replay_trace(struct replay *replay, const char *path, char *error, size_t er
 	if (!result)
 		result = replay_begin(replay, name, error, error_room);
 	if (!result) {
+		replay->track_text = track_text;
+		replay->track_context = &trace;
 		if (!trace.has_named_steps && trace.has_step_args)
 			result = make_steps(&trace);
 		if (result)
@@ -428,6 +445,7 @@ int replay_trace(struct replay *replay, const char *path, char *error, size_t er
 		}
 		replay_end(replay);
 	}
+	replay_progress_clear(replay);
 	free(trace.span);
 	free(trace.rows.row);
 	names_free(&trace.names);

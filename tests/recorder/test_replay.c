@@ -98,6 +98,7 @@ static int replayed(const char *path, struct replay *replay, char **ret_text)
 	int result = replay_trace(replay, path, error, sizeof(error));
 	ck_assert_msg(result == 0 || error[0], "%s is refused without a word", path);
 	fclose(replay->out);
+	replay_counts_free(&replay->counts);
 	return result;
 }
 
@@ -231,6 +232,7 @@ START_TEST(step_tables_fire_with_their_row)
 	struct replay replay = {.settings = &settings, .out = open_memstream(&lines, &bytes)};
 	assert_ok(replay_steps(&replay, path, error, sizeof(error)));
 	fclose(replay.out);
+	replay_counts_free(&replay.counts);
 	ck_assert_uint_eq(replay.firings[TRIGGERS_WARN], 1);
 	ck_assert_ptr_nonnull(strstr(lines, "\"sample\":40,\"step\":140,\"trigger\":\"latency_spike\""));
 	ck_assert_msg(replay.firings[TRIGGERS_CRITICAL] + replay.held_back[TRIGGERS_COALESCED] == 1, "%s",
@@ -260,6 +262,7 @@ START_TEST(times_out_of_all_bounds_do_no_harm)
 	test_write_file(path, far_traces[_i], strlen(far_traces[_i]));
 	assert_ok(replay_trace(&replay, path, error, sizeof(error)));
 	fclose(replay.out);
+	replay_counts_free(&replay.counts);
 	free(lines);
 }
 END_TEST

@@ -58,6 +58,7 @@ static void replayed(const struct option_texts *set, struct replay *replay, char
 	int result = replay_rings(replay, "ring", &path, 1, error, sizeof(error));
 	ck_assert_msg(result == 0, "%s", error);
 	fclose(replay->out);
+	replay_counts_free(&replay->counts);
 }
 
 /* A job without steps: the span that hung is one incident. */

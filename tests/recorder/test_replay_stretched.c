@@ -279,6 +279,7 @@ static unsigned passed(const char *path, char **ret_lines)
 	ck_assert_ptr_nonnull(replay.out);
 	ck_assert_msg(replay_trace(&replay, path, error, sizeof(error)) == 0, "%s", error);
 	fclose(replay.out);
+	replay_counts_free(&replay.counts);
 	return (unsigned)(replay.firings[TRIGGERS_WARN] + replay.firings[TRIGGERS_CRITICAL]);
 }
 

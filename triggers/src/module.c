@@ -16,3 +16,11 @@ unsigned triggers_module_number(const struct triggers_module *module)
 		number++;
 	return number;
 }
+
+const char *triggers_name(unsigned number)
+{
+	for (unsigned i = 0; triggers_modules[i]; i++)
+		if (i == number)
+			return triggers_modules[i]->name;
+	return NULL;
+}

@@ -59,6 +59,9 @@ struct triggers_sample {
 	int64_t sample;       /* the caller's own number, returned in the firing; -1 = none */
 };
 
+/* The names of the triggers in the order in which they judge; NULL after the last. */
+const char *triggers_name(unsigned number);
+
 /* What a trigger says. Texts are inline, so it may be kept. */
 struct triggers_firing {
 	char trigger[TRIGGERS_NAME_MAX];

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* replay_compare.h: what the same history says with other settings: "firings 1 -> 1, found 3.2 s earlier". */
+#ifndef RECORDER_REPLAY_COMPARE_H
+#define RECORDER_REPLAY_COMPARE_H
+
+#include "replay.h"
+
+enum { REPLAY_FOUND_MAX = 256 };
+
+struct replay_found {
+	char trigger[TRIGGERS_NAME_MAX];
+	int64_t t0_ns, detected_ns;
+};
+
+/* Warnings and critical firings of one pass. */
+struct replay_side {
+	uint64_t warn, critical;
+	unsigned n_found; /* the first of them */
+	struct replay_found found[REPLAY_FOUND_MAX];
+};
+
+/* For struct replay: `fired`, with the side as its context. */
+void replay_side_take(void *side, const struct triggers_firing *firing);
+
+/* What the operand is about, where that is known: an incident's own firing. */
+struct replay_about {
+	bool known;
+	char trigger[TRIGGERS_NAME_MAX];
+	int64_t t0_ns;
+};
+
+/* Writes it as a line to `out`. `name` is said before it where there are several operands; NULL = it is the only one. */
+void replay_compare(const struct replay_side *before, const struct replay_side *after, const struct replay_about *about,
+		    const char *name, bool json, FILE *out);
+
+#endif
