@@ -51,6 +51,7 @@ void triggers_engine_free(struct triggers_engine *engine)
 	for (uint32_t i = 0; i < engine->table.used; i++)
 		if (engine->table.place[i])
 			triggers_engine_remove(engine, engine->table.place[i]);
+	triggers_peers_free(&engine->peers);
 	free(engine);
 }
 
@@ -135,6 +136,17 @@ static void lay_out(struct triggers_engine *engine, struct triggers_series *seri
 	}
 }
 
+/* Like tracks of one job; where the job is not known, of one source. */
+static uint64_t group_of(const struct triggers_series_key *key)
+{
+	uint64_t hash = (key->job ? key->job : ~(uint64_t)key->source) ^ 0xcbf29ce484222325u;
+	if (!key->group)
+		return 0;
+	for (const char *at = key->group; *at; at++)
+		hash = (hash ^ (uint8_t)*at) * 0x100000001b3u;
+	return (hash ^ hash >> 29) | 1;
+}
+
 struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
 					    const struct triggers_series_key *key, const char *name,
 					    uint32_t id)
@@ -158,6 +170,7 @@ struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
 	series->rank = key->rank;
 	series->alarms = key->alarms;
 	series->learns = 1;
+	series->group = group_of(key);
 	if (key->job)
 		series->source->job = key->job;
 	if (series->role == TRIGGERS_STEP && series->source->n_series == 1)
@@ -171,6 +184,8 @@ void triggers_engine_remove(struct triggers_engine *engine, struct triggers_seri
 	for (unsigned i = 0; triggers_modules[i]; i++)
 		if (series->state_at[i] && triggers_modules[i]->destroy)
 			triggers_modules[i]->destroy(triggers_series_state(series, i));
+	if (series->group)
+		triggers_peers_forget(&engine->peers, series->group, series->id);
 	triggers_table_remove(&engine->table, series);
 }
 
@@ -225,6 +240,21 @@ static struct triggers_series *route(struct triggers_engine *engine, struct trig
 
 /* ---- what modules may do ---- */
 
+struct triggers_peers *triggers_engine_peers(struct triggers_engine *engine)
+{
+	return &engine->peers;
+}
+
+struct triggers_series *triggers_engine_get(const struct triggers_engine *engine, uint32_t id)
+{
+	return triggers_table_get(&engine->table, id);
+}
+
+void *triggers_engine_state(struct triggers_series *series, const struct triggers_module *module)
+{
+	return triggers_series_state(series, triggers_module_number(module));
+}
+
 static void fill_firing(const struct triggers_engine *engine, const struct triggers_claim *claim,
 			struct triggers_firing *firing)
 {
@@ -247,6 +277,7 @@ static void fill_firing(const struct triggers_engine *engine, const struct trigg
 		.sample = claim->sample,
 		.ongoing = claim->ongoing,
 		.shadow = claim->shadow,
+		.quiet = claim->quiet,
 	};
 	snprintf(firing->trigger, sizeof(firing->trigger), "%s", claim->module->name);
 	if (series) {
@@ -605,6 +636,8 @@ void triggers_engine_observe(struct triggers_engine *engine, uint32_t id,
 		return;
 	}
 	if (parent->role == TRIGGERS_COUNTER && !isfinite(sample->value))
+		return;
+	if (parent->role == TRIGGERS_BUSY && !is_train(sample->phase))
 		return;
 	struct triggers_series *series = route(engine, parent, sample->phase);
 	read_sample(engine, series, sample, &reading);

@@ -5,6 +5,7 @@
 
 #include "gates.h"
 #include "module.h"
+#include "peers.h"
 #include "rules.h"
 
 struct triggers_engine {
@@ -15,6 +16,7 @@ struct triggers_engine {
 	int64_t now_ns; /* of the last tick; INT64_MIN before the first */
 	int64_t due_ns; /* no module needs a tick before */
 	struct triggers_table table;
+	struct triggers_peers peers;
 };
 
 /* A series with the state of its modules made, at `id` or (SERIES_NONE) anywhere. NULL: no room. */

@@ -52,6 +52,7 @@ struct triggers_claim {
 	int64_t step, sample;
 	uint64_t index; /* sample number, for the periodic memory */
 	int ongoing, shadow, warmup;
+	int quiet;   /* an incident, but nobody is told */
 	int by_hand; /* asked for: no cooldown, and the reserved budget */
 	int still;   /* claimed before and still going on: neither equal gaps nor a capture of ours explain it */
 	char evidence[TRIGGERS_TEXT_MAX];
@@ -113,6 +114,14 @@ enum triggers_activity {
 enum triggers_activity triggers_engine_activity(const struct triggers_engine *engine,
 						const struct triggers_source *source, int64_t now_ns,
 						int64_t *ret_step_ns);
+
+struct triggers_peers;
+/* The like tracks, step by step. */
+struct triggers_peers *triggers_engine_peers(struct triggers_engine *engine);
+/* The series of this id, NULL where there is none any more. */
+struct triggers_series *triggers_engine_get(const struct triggers_engine *engine, uint32_t id);
+/* A module's state in any series; NULL where it does not watch it. */
+void *triggers_engine_state(struct triggers_series *series, const struct triggers_module *module);
 
 /* Gates and listener. Fills *ret_firing (may be NULL) as the listener saw it. */
 enum triggers_gate triggers_engine_fire(struct triggers_engine *engine, const struct triggers_claim *claim,

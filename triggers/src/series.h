@@ -70,6 +70,7 @@ struct triggers_series {
 	enum triggers_role role;
 	uint32_t rank;
 	uint64_t track;
+	uint64_t group; /* of TRIGGERS_BUSY: the like tracks of its job; 0 = none */
 	char name[TRIGGERS_NAME_MAX];
 	char phase[TRIGGERS_NAME_MAX];
 	int alarms;

@@ -130,6 +130,7 @@ static void save_series(struct triggers_series *series, struct triggers_writer *
 	triggers_write_u32(writer, series->source->number);
 	triggers_write_u32(writer, series->rank);
 	triggers_write_u64(writer, series->track);
+	triggers_write_u64(writer, series->group);
 	triggers_write_text(writer, series->name);
 	triggers_write_text(writer, series->phase);
 	triggers_write_u32(writer, (uint32_t)series->alarms | (uint32_t)series->learns << 1 |
@@ -181,6 +182,7 @@ static void restore_series(struct triggers_engine *engine, struct triggers_curso
 	key.source = triggers_read_u32(cursor);
 	key.rank = triggers_read_u32(cursor);
 	key.track = triggers_read_u64(cursor);
+	uint64_t group = triggers_read_u64(cursor);
 	triggers_read_text(cursor, name, sizeof(name));
 	triggers_read_text(cursor, phase, sizeof(phase));
 	if (role < TRIGGERS_STEP || role > TRIGGERS_BUSY)
@@ -194,6 +196,7 @@ static void restore_series(struct triggers_engine *engine, struct triggers_curso
 		cursor->failed = 1;
 		return;
 	}
+	series->group = group;
 	snprintf(series->phase, sizeof(series->phase), "%s", phase);
 	restore_fields(series, cursor);
 	restore_source(series->source, cursor);
@@ -211,6 +214,7 @@ static void save_body(const struct triggers_engine *engine, struct triggers_writ
 		if (engine->table.place[i])
 			save_series(engine->table.place[i], writer);
 	triggers_write_u32(writer, SERIES_END);
+	triggers_peers_save(&engine->peers, writer);
 }
 
 int64_t triggers_engine_save(const struct triggers_engine *engine, void *out, size_t room)
@@ -254,6 +258,7 @@ static void forget_all(struct triggers_engine *engine)
 	for (uint32_t i = 0; i < engine->table.used; i++)
 		if (engine->table.place[i])
 			triggers_engine_remove(engine, engine->table.place[i]);
+	triggers_peers_free(&engine->peers);
 	triggers_table_init(&engine->table);
 	triggers_gates_init(&engine->gates);
 	engine->now_ns = INT64_MIN;
@@ -274,6 +279,7 @@ int triggers_engine_restore(struct triggers_engine *engine, const void *bytes, s
 	uint32_t follows = triggers_read_u32(&cursor);
 	for (; follows == SERIES_FOLLOWS && !cursor.failed; follows = triggers_read_u32(&cursor))
 		restore_series(engine, &cursor);
+	triggers_peers_restore(&engine->peers, &cursor);
 	if (cursor.failed || follows != SERIES_END || cursor.left) {
 		forget_all(engine);
 		return -EBADMSG;
@@ -300,7 +306,8 @@ void triggers_firing_save(const struct triggers_firing *firing, struct triggers_
 	triggers_write_double(writer, firing->ratio);
 	triggers_write_i64(writer, firing->step);
 	triggers_write_i64(writer, firing->sample);
-	triggers_write_u32(writer, (uint32_t)firing->ongoing | (uint32_t)firing->shadow << 1);
+	triggers_write_u32(writer, (uint32_t)firing->ongoing | (uint32_t)firing->shadow << 1 |
+					   (uint32_t)firing->quiet << 2);
 	triggers_write_text(writer, firing->evidence);
 }
 
@@ -326,6 +333,7 @@ void triggers_firing_restore(struct triggers_firing *firing, struct triggers_cur
 	uint32_t flags = triggers_read_u32(cursor);
 	firing->ongoing = flags & 1;
 	firing->shadow = flags >> 1 & 1;
+	firing->quiet = flags >> 2 & 1;
 	triggers_read_text(cursor, firing->evidence, sizeof(firing->evidence));
 	if (severity > TRIGGERS_CRITICAL)
 		cursor->failed = 1;
