@@ -17,7 +17,7 @@ void bench_print(const struct bench_figure *figure)
 	if (figure->limit > 0)
 		printf(",\"limit\":%.*f,\"ratio\":%.3f", decimals, figure->limit, figure->value / figure->limit);
 	if (figure->goal > 0)
-		printf(",\"goal\":%.3g", figure->goal);
+		printf(",\"goal\":%.4g", figure->goal);
 	printf("}\n");
 	fflush(stdout);
 }

@@ -39,6 +39,7 @@ int bench_ring_many(void);
 int bench_freeze(void);
 int bench_snapshot(const char *folder);
 int bench_ingest(void);
+int bench_triggers(void);
 /* Reads `trace`; where it is NULL one that is made of `source` (NULL: made up). */
 int bench_parse(const char *trace, const char *source);
 int bench_reduce(const char *trace, const char *source);

@@ -30,6 +30,8 @@ static int run_one(const char *name, const struct bench_options *options)
 		return bench_snapshot(options->folder ? options->folder : ".");
 	if (strcmp(name, "ingest") == 0)
 		return bench_ingest();
+	if (strcmp(name, "triggers") == 0)
+		return bench_triggers();
 	if (strcmp(name, "parse") == 0)
 		return bench_parse(options->trace, options->source);
 	if (strcmp(name, "reduce") == 0)
@@ -46,7 +48,7 @@ static int bench_run(const struct command_call *call)
 		int ret = run_one(call->argv[i], options);
 		if (ret > 0)
 			return command_misuse(call, "there is no benchmark '%s'; there are: ring ring-mt freeze "
-						    "snapshot ingest parse reduce reduce-scale", call->argv[i]);
+						    "snapshot ingest triggers parse reduce reduce-scale", call->argv[i]);
 		if (ret < 0)
 			return command_failed(call, "%s: %s", call->argv[i], strerror(-ret));
 	}
@@ -62,7 +64,8 @@ const struct command command_bench = {
 		   "ring: a span with a given start, in the first lap, with half the ring pinned, and a scoped span. "
 		   "ring-mt: two threads at once. freeze: from the decision to the last of eight rings pinned. "
 		   "snapshot: a whole ring written to a window file, beside write() of as many bytes. ingest: from a ring to "
-		   "the macro view and the series filter, on one core. parse: reading a gzipped Chrome trace with two threads and "
+		   "the macro view and the series filter, on one core. triggers: samples a second with all detectors on and 10,000 series, a tick over as many "
+		   "open ones, and memory a series. parse: reading a gzipped Chrome trace with two threads and "
 		   "with one, beside unpacking the same file. reduce: all of it, to the default bins; what is gone, and peak memory. "
 		   "reduce-scale: time and memory an event from 0.2 to 8 million events.",
 	.examples = "driverec bench ring\ndriverec bench freeze snapshot --dir /var/lib/driverec",
