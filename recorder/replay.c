@@ -82,9 +82,13 @@ static bool is_wanted(const struct replay_settings *settings, const char *trigge
 	return settings->trigger.count == 0;
 }
 
-static void on_firing(void *context, const struct triggers_firing *firing, enum triggers_gate gate)
+static void on_firing(void *context, const struct triggers_firing *as_fired, enum triggers_gate gate)
 {
 	struct replay *replay = context;
+	struct triggers_firing numbered = *as_fired;
+	const struct triggers_firing *firing = &numbered;
+	if (numbered.sample < 0)
+		numbered.sample = replay->sample;
 	if (gate == TRIGGERS_PASSED)
 		replay->settle_ns = ns_add(firing->detected_ns, post_ns(replay, firing));
 	if (!is_wanted(replay->settings, firing->trigger))
@@ -121,6 +125,7 @@ int replay_begin(struct replay *replay, const char *run, char *error, size_t err
 	}
 	snprintf(replay->run, sizeof(replay->run), "%s", run);
 	replay->clock_ns = INT64_MIN;
+	replay->sample = -1;
 	replay->settle_ns = INT64_MAX;
 	replay->runs++;
 	replay->steps_before = replay->steps;

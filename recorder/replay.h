@@ -36,6 +36,7 @@ struct replay {
 	struct triggers_engine *engine;
 	char run[512];
 	int64_t clock_ns;  /* event time of the current run */
+	int64_t sample;    /* of the row that is read, for firings that come of time passing; -1 = none */
 	int64_t settle_ns; /* when the incident of the last firing has its post window; INT64_MAX = none */
 	/* The name of a track, for people: set by the reader of the current run, may be NULL. Fills `out` or leaves it. */
 	void (*track_text)(const void *context, uint32_t source, uint64_t track, char *out, size_t room);

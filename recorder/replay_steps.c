@@ -221,6 +221,7 @@ static int take_step(struct steps *steps, int64_t end_ns, int64_t length_ns, int
 	int result = pass_time(steps, sample.start_ns, end_ns);
 	if (result)
 		return result;
+	replay->sample = sample.sample;
 	if (!steps->has_steps && steps->block.series != TRIGGERS_SERIES_NONE)
 		triggers_engine_abandon(replay->engine, steps->block.series);
 	steps->has_steps = true;
@@ -294,7 +295,9 @@ static int take_step_row(struct steps *steps, const char *const text[COLUMNS], i
 	if (!*text[VALUE])
 		return 0;
 	int result = replay_decimal(text[VALUE], 9, &length_ns);
-	if (result == -ERANGE || (result == 0 && (length_ns < 0 || length_ns > INT64_MAX / 4)))
+	if (result == 0 && length_ns < 0)
+		return refuse(steps, "value_s is negative:", text[VALUE]);
+	if (result == -ERANGE || (result == 0 && length_ns > INT64_MAX / 4))
 		return refuse(steps, "value_s is out of all bounds:", text[VALUE]);
 	if (result)
 		return refuse(steps, "value_s is no number:", text[VALUE]);
