@@ -490,6 +490,9 @@ static int same_opening(const struct triggers_series *series, int64_t start_ns, 
 	int64_t apart_ns = start_ns > series->open_ns ? start_ns - series->open_ns : series->open_ns - start_ns;
 	if (step != series->open_step)
 		return 0;
+	/* No step begins before itself: the clock was set back, which the next tick follows. */
+	if (step >= 0 && start_ns < series->open_ns)
+		return 1;
 	return apart_ns <= (step >= 0 ? SAME_STEP_NS : SAME_OPENING_NS);
 }
 
