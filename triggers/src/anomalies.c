@@ -8,11 +8,18 @@ static int64_t end_of(const struct triggers_anomaly *anomaly)
 	return anomaly->is_open && anomaly->holds ? INT64_MAX : anomaly->until_ns;
 }
 
+static int is_stall(const struct triggers_claim *claim)
+{
+	return claim->module == &triggers_module_stall;
+}
+
 static int is_part(const struct triggers_anomaly *anomaly, const struct triggers_claim *claim)
 {
 	const struct triggers_source *source = claim->series->source;
-	int same_job = anomaly->job && anomaly->job == source->job;
-	if (claim->ongoing && !anomaly->is_stall)
+	/* A host's counters that name no job are of whatever runs there. */
+	int of_host = claim->module == &triggers_module_device_idle && !source->job;
+	int same_job = of_host || (anomaly->job && anomaly->job == source->job);
+	if (is_stall(claim) && !anomaly->is_stall)
 		return 0;
 	if (anomaly->source != source->number && !(same_job && anomaly->is_stall))
 		return 0;
@@ -65,7 +72,7 @@ void triggers_anomalies_add(struct triggers_anomalies *anomalies, const struct t
 		.series = claim->series->id,
 		.t0_ns = claim->t0_ns,
 		.until_ns = claim->until_ns,
-		.is_stall = claim->ongoing,
+		.is_stall = is_stall(claim),
 		.is_open = claim->ongoing,
 		.holds = claim->series->role == TRIGGERS_STEP,
 	};

@@ -368,6 +368,11 @@ enum triggers_activity triggers_engine_activity(const struct triggers_engine *en
 	return excused && activity == TRIGGERS_ACTIVITY_STEPS ? TRIGGERS_ACTIVITY_EXCUSED : activity;
 }
 
+struct triggers_series *triggers_engine_at(const struct triggers_engine *engine, uint32_t place)
+{
+	return engine->table.place[place % TRIGGERS_SERIES_MAX];
+}
+
 /* ---- time ---- */
 
 static int64_t tick_series(struct triggers_engine *engine, struct triggers_series *series, int64_t now_ns)

@@ -115,7 +115,7 @@ static int is_cooling(const struct triggers_gates *gates, const struct triggers_
 	int64_t cooldown_ns = triggers_engine_option_ns(engine, TRIGGERS_OPTION_GATE_COOLDOWN);
 	if (claim->by_hand || passed_ns == INT64_MIN || (int)claim->severity > gates->passed_severity[module])
 		return 0;
-	if (claim->ongoing)
+	if (claim->module == &triggers_module_stall)
 		return cooldown_ns && !claim->series->source->job && claim->t0_ns < passed_ns;
 	return claim->detected_ns - passed_ns < cooldown_ns || (cooldown_ns && claim->t0_ns < passed_ns);
 }

@@ -123,6 +123,9 @@ struct triggers_series *triggers_engine_get(const struct triggers_engine *engine
 /* A module's state in any series; NULL where it does not watch it. */
 void *triggers_engine_state(struct triggers_series *series, const struct triggers_module *module);
 
+/* The series in a place, 0 .. triggers_engine_series_count() - 1; NULL where it is free. */
+struct triggers_series *triggers_engine_at(const struct triggers_engine *engine, uint32_t place);
+
 /* Gates and listener. Fills *ret_firing (may be NULL) as the listener saw it. */
 enum triggers_gate triggers_engine_fire(struct triggers_engine *engine, const struct triggers_claim *claim,
 					struct triggers_firing *ret_firing);
