@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rings through replay, while their producer lives and after: the same series as live, in event time. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,10 @@
 
 #include "config.h"
 #include "replay.h"
+#include "replay_set.h"
 #include "ring_file.h"
+#include "sources/intake.h"
+#include "trigger_settings.h"
 #include "support.h"
 
 #define MS UINT64_C(1000000)
@@ -125,6 +129,133 @@ START_TEST(a_step_that_hangs_now)
 }
 END_TEST
 
+/* What fired in one of two ways of looking at a ring. */
+struct heard {
+	unsigned count;
+	struct triggers_firing firing[64];
+};
+
+static void hear(struct heard *heard, const struct triggers_firing *firing)
+{
+	if (firing->severity >= TRIGGERS_WARN && heard->count < 64)
+		heard->firing[heard->count++] = *firing;
+}
+
+static void hear_live(void *context, const struct triggers_firing *firing, enum triggers_gate gate)
+{
+	if (gate == TRIGGERS_PASSED)
+		hear(context, firing);
+}
+
+static void hear_replay(void *context, const struct triggers_firing *firing)
+{
+	hear(context, firing);
+}
+
+/* The daemon's own path, without the daemon. */
+struct live {
+	struct producer producer;
+	struct triggers_engine *engine;
+	struct series *series;
+	struct intake *intake;
+};
+
+static int take(void *context, const struct drec_event *event, const struct drec_place *place)
+{
+	(void)place;
+	intake_event(((struct live *)context)->intake, event);
+	return 0;
+}
+
+static void open_live(struct live *live, const struct option_texts *set, struct heard *heard)
+{
+	const struct triggers_listener listener = {.context = heard, .firing = hear_live};
+	struct drec_problem problem;
+	char error[256];
+	*live = (struct live){.producer = {.rank = UINT32_MAX}};
+	assert_ok(drec_reader_open(AT_FDCWD, ring, NULL, &live->producer.reader, &problem));
+	assert_ok(triggers_engine_new(&listener, &live->engine));
+	trigger_settings_apply(config, live->engine, NULL, NULL);
+	assert_ok(replay_set(set, live->engine, error, sizeof(error)));
+	assert_ok(series_new(live->engine, config->series.text, config->series.count, &live->series));
+	assert_ok(intake_new(&live->producer, live->series, NULL, &live->intake));
+}
+
+static void close_live(struct live *live)
+{
+	intake_free(live->intake);
+	series_free(live->series);
+	triggers_engine_free(live->engine);
+	drec_reader_free(live->producer.reader);
+}
+
+static void look(struct live *live)
+{
+	struct timespec now;
+	ck_assert_int_ge(drec_reader_poll(live->producer.reader, take, live, 0, NULL), 0);
+	series_tick(live->series);
+	clock_gettime(CLOCK_REALTIME, &now);
+	int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	intake_open_spans(live->intake, now_ns);
+	triggers_engine_tick(live->engine, now_ns);
+}
+
+/* Stays in the open step, as a job does, and looks every 5 ms, as a daemon does. */
+static void pass(struct live *live, unsigned ms)
+{
+	static const struct timespec five = {.tv_nsec = 5000000};
+	for (unsigned i = 0; i < ms; i += 5) {
+		nanosleep(&five, NULL);
+		look(live);
+	}
+}
+
+/*
+ * No gate that counts on when an incident settles, so that both see every firing. A slow machine makes steps slow, but
+ * for both.
+ */
+START_TEST(a_ring_fires_as_it_did_live)
+{
+	static const struct option_texts set = {
+		.count = 5,
+		.text = {"stall.min=300ms", "gates.coalesce=0", "gates.cooldown=0", "gates.per_hour=1000", "gates.per_day=1000"}};
+	static struct heard live_heard, replay_heard;
+	struct live live;
+	drec *rec = open_ring();
+	uint32_t train = drec_name(rec, "train"), eval = drec_name(rec, "eval"), load = drec_name(rec, "load");
+	open_live(&live, &set, &live_heard);
+	for (unsigned step = 0; step < 60; step++) {
+		drec_step_begin(rec, step, train);
+		drec_time begin = drec_now(rec);
+		pass(&live, step == 40 ? 100 : step == 50 ? 700 : 20);
+		drec_span(rec, 0, load, begin, drec_now(rec));
+		drec_step_end(rec);
+		if (step % 20 == 10) {
+			drec_scope phase = drec_phase_begin(rec, eval);
+			pass(&live, 60);
+			drec_phase_end(rec, phase);
+		}
+	}
+	look(&live);
+	close_live(&live);
+	drec_close(rec);
+	const char *path = ring;
+	char error[512] = "";
+	struct replay_settings settings = {.config = config, .set = set};
+	struct replay replay = {.settings = &settings, .fired = hear_replay, .fired_context = &replay_heard};
+	assert_ok(replay_rings(&replay, "ring", &path, 1, error, sizeof(error)));
+	replay_free(&replay);
+	ck_assert_uint_ge(live_heard.count, 2);
+	for (unsigned i = 0; i < live_heard.count && i < replay_heard.count; i++) {
+		const struct triggers_firing *a = &live_heard.firing[i], *b = &replay_heard.firing[i];
+		ck_assert_msg(!strcmp(a->trigger, b->trigger) && a->step == b->step && a->severity == b->severity &&
+				      llabs(a->t0_ns - b->t0_ns) < 1000000,
+			      "firing %u: live \"%s\", replay \"%s\"", i, a->evidence, b->evidence);
+	}
+	ck_assert_uint_eq(live_heard.count, replay_heard.count);
+}
+END_TEST
+
 START_TEST(what_is_no_ring_is_refused)
 {
 	char error[512] = "";
@@ -146,6 +277,8 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, a_slow_span);
 	tcase_add_test(tcase, a_step_that_hangs_now);
+	tcase_add_test(tcase, a_ring_fires_as_it_did_live);
+	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, what_is_no_ring_is_refused);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
