@@ -7,23 +7,28 @@
 #include "command.h"
 #include "output.h"
 #include "store_option.h"
+#include "suppressed_list.h"
 
 struct incidents_options {
 	const char *store, *trigger, *severity;
 	int64_t since_ns;
-	bool json, all;
+	bool json, all, suppressed;
 };
 
 static const struct option_row incidents_rows[] = {
 	OPTION_ROW_FLAG('j', "json", struct incidents_options, json, "print JSON"),
 	OPTION_ROW_FLAG('a', "all", struct incidents_options, all,
 			"notes too, and folders that cannot be read"),
+	OPTION_ROW_FLAG(0, "suppressed", struct incidents_options, suppressed,
+			"instead: what fired and made no incident, and why"),
 	OPTION_ROW(0, "severity", "LEVEL", OPTION_TEXT, struct incidents_options, severity,
 		   "note, warn or critical, and what is above"),
 	OPTION_ROW(0, "trigger", "NAME", OPTION_TEXT, struct incidents_options, trigger,
 		   "only of this trigger"),
 	OPTION_ROW(0, "since", "TIME", OPTION_DURATION, struct incidents_options, since_ns,
 		   "only of the last TIME"),
+	OPTION_ROW(0, "last", "TIME", OPTION_DURATION, struct incidents_options, since_ns,
+		   "the same as --since"),
 	OPTION_ROW(0, "store", "DIR", OPTION_TEXT, struct incidents_options, store,
 		   "where incidents are kept"),
 	OPTION_ROWS_END,
@@ -205,6 +210,25 @@ static int print(struct incidents_store *store, const struct incidents_options *
 	return 0;
 }
 
+static int suppressed_run(const struct command_call *call, struct incidents_store *store, int severity, int64_t since)
+{
+	const struct incidents_options *options = call->options;
+	const struct suppressed_choice choice = {
+		.trigger = options->trigger,
+		.since_ns = options->since_ns ? since : INT64_MIN,
+		.severity = (enum triggers_severity)severity,
+		.notes = options->all || options->severity || options->trigger,
+		.json = options->json,
+	};
+	const char *path = incidents_store_path(store);
+	int r = suppressed_list_print(path, &choice, stdout);
+
+	if (r == -EBADMSG)
+		return command_failed(call, "%s/%s: damaged, or not written by this version of driverec; "
+				      "it can be removed", path, SUPPRESSED_FILE);
+	return r < 0 ? command_failed(call, "%s/%s: %s", path, SUPPRESSED_FILE, strerror(-r)) : COMMAND_DONE;
+}
+
 static int incidents_run(const struct command_call *call)
 {
 	const struct incidents_options *options = call->options;
@@ -221,6 +245,11 @@ static int incidents_run(const struct command_call *call)
 	r = store_option_open(call, options->store, &store);
 	if (r != COMMAND_DONE)
 		return r;
+	if (options->suppressed) {
+		r = suppressed_run(call, store, severity, since);
+		incidents_store_free(store);
+		return r;
+	}
 	r = incidents_store_list(store, &entries, &count);
 	shown = calloc(count + 1, sizeof(*shown));
 	for (size_t i = 0; shown && i < count; i++)
@@ -242,8 +271,11 @@ const struct command command_incidents = {
 	.details = "One line an incident, oldest first: when, how bad, which trigger, rank and step, how "
 		   "long it lasted, "
 		   "whether its host spans and device events are complete, partial or none, and its size.\n"
-		   "Notes of triggers that alarm nobody are left out without --all.",
-	.examples = "driverec incidents --since 1d\ndriverec incidents --severity critical --json",
+		   "Notes of triggers that alarm nobody are left out without --all.\n"
+		   "With --suppressed one line a firing that made no incident, with the gate that held it back; a "
+		   "storm is one line with a count. What was only recorded is left out without --all.",
+	.examples = "driverec incidents --since 1d\ndriverec incidents --severity critical --json\n"
+		    "driverec incidents --suppressed --last 1h",
 	.options = incidents_rows,
 	.options_bytes = sizeof(struct incidents_options),
 	.operands_min = 0,

@@ -386,7 +386,7 @@ void daemon_free(struct daemon *daemon)
 	daemon_lock_release(&daemon->lock);
 	incidents_store_free(daemon->store);
 	free(daemon->hooks);
-	free(daemon->told);
+	daemon_watch_free(daemon);
 	free(daemon);
 }
 

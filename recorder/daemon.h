@@ -48,6 +48,9 @@ void daemon_finish(struct daemon *daemon, int64_t most_ns);
 int daemon_trigger(struct daemon *daemon, int64_t last_ns, const char *reason, char *ret_id, size_t id_room,
 		   const char **ret_gate);
 
+/* A capture of ours runs from now on for so long: steps that it touches never fire. */
+void daemon_capture(struct daemon *daemon, int64_t for_ns);
+
 /*
  * The job that this daemon was started for has ended. `how` is a clause ("was killed by signal 9 (Killed)");
  * `failed`: nobody asked for that, so it is a crash and no note.

@@ -101,6 +101,9 @@ unsigned daemon_hooks_alert(struct daemon *daemon, const struct incidents_alert 
 		const struct config_hook *hook = &hooks->item[i];
 		if ((int)alert->severity < (int)hook->min_severity || !(hook->on & bit_of(alert->event)))
 			continue;
+		/* Joined by a worse firing: whoever heard of it has it already. */
+		if (strcmp(alert->event, "opened") == 0 && (int)hook->min_severity <= alert->told)
+			continue;
 		int result = exec_hook_tell(daemon->hooks->hook[i], &told);
 		if (result == 0)
 			count++;

@@ -21,6 +21,7 @@
 #include "http/server.h"
 #include "incidents/incidents.h"
 #include "incidents/store.h"
+#include "incidents/suppressed.h"
 #include "sources/feed.h"
 #include "sources/intake.h"
 #include "sources/producers.h"
@@ -28,13 +29,13 @@
 
 struct daemon_hooks;
 
-enum { DAEMON_KNOWN_MAX = 128, DAEMON_SUPPRESSED_MAX = 64 };
+enum { DAEMON_KNOWN_MAX = 512, DAEMON_SUPPRESSED_SHOWN = 64 };
 
 /* What the engine said during a call into it: acted upon right after, outside of it. */
 struct daemon_told {
 	enum { TOLD_FIRING, TOLD_PROGRESS, TOLD_SUSPICION, TOLD_SUSPICION_END } what;
 	enum triggers_gate gate;
-	struct triggers_firing firing;
+	struct triggers_firing *firing; /* owned; NULL for suspicions */
 	int64_t ns; /* progress: now; suspicion: from */
 	uint32_t series_id, source;
 };
@@ -43,15 +44,6 @@ struct daemon_told {
 struct daemon_known {
 	char trigger[TRIGGERS_NAME_MAX];
 	int64_t t0_ns;
-};
-
-/* A firing that made no incident. */
-struct daemon_suppressed {
-	int64_t at_ns;
-	char trigger[TRIGGERS_NAME_MAX];
-	char series[TRIGGERS_NAME_MAX];
-	enum triggers_severity severity;
-	enum triggers_gate gate;
 };
 
 struct daemon {
@@ -82,13 +74,15 @@ struct daemon {
 	struct http_server *http;
 
 	struct daemon_told *told;
-	size_t n_told;
+	size_t n_told, told_room;
+	size_t n_joining;     /* of them, firings that join an incident */
+	uint64_t joined_more; /* and beyond those: only counted */
 	uint64_t told_dropped;
 	unsigned suspicions; /* not ended: then ticks stay short */
 	struct daemon_known known[DAEMON_KNOWN_MAX];
 	size_t n_known;
-	struct daemon_suppressed suppressed[DAEMON_SUPPRESSED_MAX];
-	size_t n_suppressed;
+	struct suppressed *suppressed;
+	int64_t suppressed_saved_mono_ns, suppressed_took_ns;
 	uint64_t gated[TRIGGERS_GATE_LIMIT];
 
 	int64_t manual_last_ns;          /* while a manual firing is being asked for */
@@ -103,6 +97,7 @@ struct daemon {
 
 /* daemon_watch.c */
 int daemon_watch_new(struct daemon *daemon, char *why, size_t why_room);
+void daemon_watch_free(struct daemon *daemon);
 void daemon_watch_act(struct daemon *daemon); /* does what was told */
 void daemon_watch_tick(struct daemon *daemon);
 void daemon_watch_crash(struct daemon *daemon, struct producer *producer, const char *evidence);

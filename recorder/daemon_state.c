@@ -4,6 +4,7 @@
  *
  *     <store>/macro.tiers   the macro view, with how far each ring was read (one commit)
  *     <store>/engine.state  what the triggers learned, and the numbers of the rings they know
+ *     <store>/suppressed.state  the firings that made no incident
  *
  * The engine is saved first: killed between the two, some events are judged twice, which can at most repeat a
  * firing whose incident is known (daemon_watch.c), and none is skipped.
@@ -28,6 +29,10 @@ static const int64_t SYNC_EVERY_NS = 60000000000;
 static const int64_t WATCHED_SAVE_EVERY_NS = 1000000000;
 static const int64_t WATCHED_FOR_NS = 5000000000;
 enum { WATCHED_SAVE_SHARE = 200 };
+
+/* The log of what was held back is looked at while the daemon runs: soon, but for at most 0.5 % of the time. */
+static const int64_t SUPPRESSED_SAVE_EVERY_NS = 1000000000;
+enum { SUPPRESSED_SAVE_SHARE = 200 };
 static const char ENGINE_MAGIC[8] = "DRVENGN1";
 
 /* Before the engine's own bytes. */
@@ -119,8 +124,22 @@ out:
 	return result;
 }
 
+static void restore_suppressed(struct daemon *daemon)
+{
+	struct suppressed *log;
+	int result = suppressed_read(daemon->store_path, &log);
+	if (result == 0) {
+		suppressed_free(daemon->suppressed);
+		daemon->suppressed = log;
+	} else if (result != -ENOENT) {
+		log_warnx("suppressed.anew", "%s/" SUPPRESSED_FILE ": %s; what was held back before is forgotten",
+			  daemon->store_path, strerror(-result));
+	}
+}
+
 int daemon_state_open(struct daemon *daemon)
 {
+	restore_suppressed(daemon);
 	open_tiers(daemon);
 	int result = restore_engine(daemon);
 	if (result < 0 && result != -ENOENT)
@@ -157,14 +176,15 @@ void daemon_state_restore_producer(struct daemon *daemon, struct producer *produ
 }
 
 /* Whole or not there, but not worth an fsync in the loop: what is lost is learned again. */
-static int write_quickly(int folder_fd, const char *name, const void *bytes, size_t count)
+static int write_quickly(const struct daemon *daemon, const char *name, const void *bytes, size_t count)
 {
 	char temporary[64];
+	int folder_fd = open(daemon->store_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder_fd < 0)
+		return -errno;
 	snprintf(temporary, sizeof(temporary), ".tmp-%s", name);
 	int fd = openat(folder_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -errno;
-	int result = 0;
+	int result = fd < 0 ? -errno : 0;
 	for (size_t done = 0; done < count && result == 0;) {
 		ssize_t wrote = write(fd, (const char *)bytes + done, count - done);
 		if (wrote > 0)
@@ -172,12 +192,13 @@ static int write_quickly(int folder_fd, const char *name, const void *bytes, siz
 		else if (wrote < 0 && errno != EINTR)
 			result = -errno;
 	}
-	if (close(fd) < 0 && result == 0)
+	if (fd >= 0 && close(fd) < 0 && result == 0)
 		result = -errno;
 	if (result == 0 && renameat(folder_fd, temporary, folder_fd, name) < 0)
 		result = -errno;
 	if (result < 0)
 		unlinkat(folder_fd, temporary, 0);
+	close(folder_fd);
 	return result;
 }
 
@@ -199,14 +220,35 @@ static int save_engine(struct daemon *daemon)
 		memcpy(bytes + sizeof(head) + i * sizeof(uint32_t), &producers_at(daemon->producers, i)->source,
 		       sizeof(uint32_t));
 	length = triggers_engine_save(daemon->engine, bytes + before, (size_t)length);
-	int result = length < 0 ? (int)length : -ENOENT;
-	int fd = length < 0 ? -1 : open(daemon->store_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0) {
-		result = write_quickly(fd, "engine.state", bytes, before + (size_t)length);
-		close(fd);
-	}
+	int result = length < 0 ? (int)length
+				: write_quickly(daemon, "engine.state", bytes, before + (size_t)length);
 	free(bytes);
 	return result;
+}
+
+static void save_suppressed(struct daemon *daemon)
+{
+	char *bytes;
+	size_t count;
+	int result = suppressed_save(daemon->suppressed, &bytes, &count);
+	if (result == 0) {
+		result = write_quickly(daemon, SUPPRESSED_FILE, bytes, count);
+		free(bytes);
+	}
+	if (result < 0)
+		log_warnx("suppressed.unsaved", "%s/" SUPPRESSED_FILE ": %s", daemon->store_path, strerror(-result));
+}
+
+static void tick_suppressed(struct daemon *daemon, int64_t mono_ns)
+{
+	int64_t every_ns = SUPPRESSED_SAVE_SHARE * daemon->suppressed_took_ns;
+	if (every_ns < SUPPRESSED_SAVE_EVERY_NS)
+		every_ns = SUPPRESSED_SAVE_EVERY_NS;
+	if (!suppressed_changed(daemon->suppressed) || mono_ns - daemon->suppressed_saved_mono_ns < every_ns)
+		return;
+	save_suppressed(daemon);
+	daemon->suppressed_saved_mono_ns = mono_ns;
+	daemon->suppressed_took_ns = clock_mono_ns() - mono_ns;
 }
 
 /* One ring's entry; NULL where there is no memory for it. */
@@ -285,6 +327,7 @@ static int64_t save_every_ns(const struct daemon *daemon, int64_t mono_ns)
 
 void daemon_state_tick(struct daemon *daemon, int64_t mono_ns)
 {
+	tick_suppressed(daemon, mono_ns);
 	if (daemon->tiers)
 		reducer_tiers_tick(daemon->tiers, mono_ns + daemon->clock.offset_ns);
 	if (!daemon->save_soon && mono_ns - daemon->last_save_mono_ns < save_every_ns(daemon, mono_ns))
@@ -302,6 +345,8 @@ void daemon_state_close(struct daemon *daemon)
 {
 	if (daemon->engine && daemon->producers && daemon->series)
 		daemon_state_save(daemon, true);
+	if (daemon->suppressed && suppressed_changed(daemon->suppressed))
+		save_suppressed(daemon);
 	reducer_tiers_free(daemon->tiers);
 	daemon->tiers = NULL;
 }

@@ -3,6 +3,10 @@
  * The trigger engine in the daemon. It speaks from inside observe and tick, while a ring is being read; what it
  * says is put down and acted upon as soon as that call is over, so that nothing reads a ring from within the
  * reading of it.
+ *
+ * What a storm says is bounded: a firing that was held back goes into the log of those at once, of firings that join
+ * an incident 256 wait at a time (the worst ones) and the rest is counted. Passed firings are bounded by the budgets,
+ * the others by the number of series; none of them is ever dropped but for want of memory.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,65 +14,112 @@
 #include <string.h>
 
 #include "daemon_inside.h"
+#include "incidents/manifest.h"
 #include "log.h"
 #include "ns.h"
 #include "plain_text.h"
 #include "trigger_settings.h"
 
-enum { TOLD_MAX = 512 };
+enum { TOLD_ROOM = 64, TOLD_MAX = 4 * TRIGGERS_SERIES_MAX, JOINING_MAX = 256, KNOWN_INCIDENTS = 24 };
 
 static const int64_t SAME_NS = 50000000; /* the same anomaly seen again after a restart is this close */
 
-static struct daemon_told *tell(struct daemon *daemon)
+static bool make_room(struct daemon *daemon)
 {
-	if (daemon->n_told == TOLD_MAX) {
-		daemon->told_dropped++;
-		return NULL;
+	size_t room = daemon->told_room ? 2 * daemon->told_room : TOLD_ROOM;
+	if (daemon->n_told < daemon->told_room)
+		return true;
+	struct daemon_told *more = room <= TOLD_MAX ? realloc(daemon->told, room * sizeof(*more)) : NULL;
+	if (!more)
+		return false;
+	daemon->told = more;
+	daemon->told_room = room;
+	return true;
+}
+
+/* The firing, if there is one, is copied. */
+static void tell(struct daemon *daemon, struct daemon_told told, const struct triggers_firing *firing)
+{
+	if (firing && (told.firing = malloc(sizeof(*firing))))
+		*told.firing = *firing;
+	if ((!firing || told.firing) && make_room(daemon)) {
+		daemon->told[daemon->n_told++] = told;
+		return;
 	}
-	struct daemon_told *told = &daemon->told[daemon->n_told++];
-	memset(told, 0, sizeof(*told));
-	return told;
+	free(told.firing);
+	daemon->told_dropped++;
+	log_warnx("trigger.unheard", "%s is not acted upon: there is no memory for it",
+		  firing ? firing->trigger : "a suspicion");
+}
+
+/* From record time to the time of incidents. */
+static void shift(const struct daemon *daemon, struct triggers_firing *firing)
+{
+	int64_t by_ns = daemon_incident_shift(daemon);
+	firing->t0_ns += by_ns;
+	firing->until_ns += by_ns;
+	firing->detected_ns += by_ns;
+}
+
+static void note_suppressed(struct daemon *daemon, const struct triggers_firing *firing, enum triggers_gate gate)
+{
+	struct triggers_firing shifted = *firing;
+	if (strcmp(firing->trigger, "manual") == 0)
+		daemon->manual_gate = gate;
+	shift(daemon, &shifted);
+	suppressed_add(daemon->suppressed, &shifted, gate);
+	log_info("trigger.suppressed", "%s of \"%s\" made no incident: %s; %s", firing->trigger, firing->series,
+		 firing->shadow ? "recorded only" : triggers_gate_name(gate), firing->evidence);
+}
+
+/* Where too many wait to join, the worse ones do. */
+static void join_later(struct daemon *daemon, const struct triggers_firing *firing)
+{
+	struct daemon_told *mildest = NULL;
+	if (daemon->n_joining < JOINING_MAX) {
+		daemon->n_joining++;
+		tell(daemon, (struct daemon_told){.what = TOLD_FIRING, .gate = TRIGGERS_COALESCED}, firing);
+		return;
+	}
+	daemon->joined_more++;
+	for (size_t i = 0; i < daemon->n_told; i++) {
+		struct daemon_told *told = &daemon->told[i];
+		if (told->what == TOLD_FIRING && told->gate == TRIGGERS_COALESCED &&
+		    (!mildest || told->firing->severity < mildest->firing->severity))
+			mildest = told;
+	}
+	if (mildest && mildest->firing->severity < firing->severity)
+		*mildest->firing = *firing;
 }
 
 static void on_firing(void *context, const struct triggers_firing *firing, enum triggers_gate gate)
 {
-	struct daemon_told *told = tell(context);
-	if (!told)
-		return;
-	told->what = TOLD_FIRING;
-	told->firing = *firing;
-	told->gate = gate;
+	struct daemon *daemon = context;
+	if ((unsigned)gate < TRIGGERS_GATE_LIMIT)
+		daemon->gated[gate]++;
+	if (firing->shadow || (gate != TRIGGERS_PASSED && gate != TRIGGERS_COALESCED))
+		note_suppressed(daemon, firing, gate);
+	else if (gate == TRIGGERS_COALESCED)
+		join_later(daemon, firing);
+	else
+		tell(daemon, (struct daemon_told){.what = TOLD_FIRING, .gate = gate}, firing);
 }
 
 static void on_progress(void *context, const struct triggers_firing *firing, int64_t now_ns)
 {
-	struct daemon_told *told = tell(context);
-	if (!told)
-		return;
-	told->what = TOLD_PROGRESS;
-	told->firing = *firing;
-	told->ns = now_ns;
+	tell(context, (struct daemon_told){.what = TOLD_PROGRESS, .ns = now_ns}, firing);
 }
 
 static void on_suspicion(void *context, uint32_t series_id, uint32_t source, int64_t from_ns)
 {
-	struct daemon_told *told = tell(context);
-	if (!told)
-		return;
-	told->what = TOLD_SUSPICION;
-	told->series_id = series_id;
-	told->source = source;
-	told->ns = from_ns;
+	tell(context,
+	     (struct daemon_told){.what = TOLD_SUSPICION, .series_id = series_id, .source = source, .ns = from_ns},
+	     NULL);
 }
 
 static void on_suspicion_end(void *context, uint32_t series_id, uint32_t source)
 {
-	struct daemon_told *told = tell(context);
-	if (!told)
-		return;
-	told->what = TOLD_SUSPICION_END;
-	told->series_id = series_id;
-	told->source = source;
+	tell(context, (struct daemon_told){.what = TOLD_SUSPICION_END, .series_id = series_id, .source = source}, NULL);
 }
 
 static void on_refused(void *context, const char *key, const char *why)
@@ -86,8 +137,9 @@ int daemon_watch_new(struct daemon *daemon, char *why, size_t why_room)
 		.suspicion = on_suspicion,
 		.suspicion_end = on_suspicion_end,
 	};
-	daemon->told = calloc(TOLD_MAX, sizeof(*daemon->told));
-	int result = daemon->told ? triggers_engine_new(&listener, &daemon->engine) : -ENOMEM;
+	int result = suppressed_new(&daemon->suppressed);
+	if (result == 0)
+		result = triggers_engine_new(&listener, &daemon->engine);
 	if (result == 0) {
 		trigger_settings_apply(daemon->config, daemon->engine, on_refused, NULL);
 		result = series_new(daemon->engine, daemon->config->series.text, daemon->config->series.count,
@@ -96,6 +148,14 @@ int daemon_watch_new(struct daemon *daemon, char *why, size_t why_room)
 	if (result < 0)
 		snprintf(why, why_room, "the triggers cannot be set up: %s", strerror(-result));
 	return result;
+}
+
+void daemon_watch_free(struct daemon *daemon)
+{
+	for (size_t i = 0; i < daemon->n_told; i++)
+		free(daemon->told[i].firing);
+	free(daemon->told);
+	suppressed_free(daemon->suppressed);
 }
 
 /* "inside "load" for 1.2 s (thread main)" of what a ring's process hangs in; false if that is not known. */
@@ -137,15 +197,6 @@ static void enrich(const struct daemon *daemon, struct triggers_firing *firing)
 	plain_text(firing->evidence, sizeof(firing->evidence), firing->evidence, strlen(firing->evidence));
 }
 
-/* From record time to the time of incidents. */
-static void shift(const struct daemon *daemon, struct triggers_firing *firing)
-{
-	int64_t by_ns = daemon_incident_shift(daemon);
-	firing->t0_ns += by_ns;
-	firing->until_ns += by_ns;
-	firing->detected_ns += by_ns;
-}
-
 static bool is_known(const struct daemon *daemon, const struct triggers_firing *firing)
 {
 	if (strcmp(firing->trigger, "manual") == 0)
@@ -169,14 +220,29 @@ static void add_known(struct daemon *daemon, const char *trigger, int64_t t0_ns)
 	known->t0_ns = t0_ns;
 }
 
+/* All that is in an incident: what joined it must not open one when it is read again, either. */
+static void add_known_incident(struct daemon *daemon, const char *folder)
+{
+	const cJSON *item;
+	cJSON *manifest = NULL;
+	if (incident_manifest_read(daemon->store, folder, &manifest) < 0)
+		return;
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(manifest, "firings")) {
+		struct triggers_firing firing;
+		json_read_firing(item, &firing);
+		add_known(daemon, firing.trigger, firing.t0_ns);
+	}
+	cJSON_Delete(manifest);
+}
+
 void daemon_watch_known(struct daemon *daemon)
 {
 	struct incidents_entry *entries;
 	size_t count;
 	if (incidents_store_list(daemon->store, &entries, &count) == 0) {
-		for (size_t i = count > DAEMON_KNOWN_MAX / 2 ? count - DAEMON_KNOWN_MAX / 2 : 0; i < count; i++)
+		for (size_t i = count > KNOWN_INCIDENTS ? count - KNOWN_INCIDENTS : 0; i < count; i++)
 			if (entries[i].readable)
-				add_known(daemon, entries[i].trigger, entries[i].t0_ns);
+				add_known_incident(daemon, entries[i].folder);
 		free(entries);
 	}
 	for (size_t i = 0; i < producers_count(daemon->producers); i++) {
@@ -191,24 +257,6 @@ void daemon_watch_known(struct daemon *daemon)
 			add_known(daemon, trigger, pins[j].t0_ns);
 		}
 	}
-}
-
-static void note_suppressed(struct daemon *daemon, const struct daemon_told *told)
-{
-	const struct triggers_firing *firing = &told->firing;
-	if (daemon->n_suppressed == DAEMON_SUPPRESSED_MAX) {
-		memmove(daemon->suppressed, daemon->suppressed + 1,
-			sizeof(daemon->suppressed) - sizeof(daemon->suppressed[0]));
-		daemon->n_suppressed--;
-	}
-	struct daemon_suppressed *entry = &daemon->suppressed[daemon->n_suppressed++];
-	entry->at_ns = firing->detected_ns;
-	entry->severity = firing->severity;
-	entry->gate = told->gate;
-	memcpy(entry->trigger, firing->trigger, sizeof(entry->trigger));
-	memcpy(entry->series, firing->series, sizeof(entry->series));
-	log_info("trigger.suppressed", "%s of \"%s\" made no incident: %s; %s", firing->trigger, firing->series,
-		 firing->shadow ? "recorded only" : triggers_gate_name(told->gate), firing->evidence);
 }
 
 static void open_incident(struct daemon *daemon, const struct triggers_firing *firing)
@@ -234,57 +282,63 @@ static void open_incident(struct daemon *daemon, const struct triggers_firing *f
 	daemon->save_soon = true;
 }
 
-static void act_on_firing(struct daemon *daemon, struct daemon_told *told)
+/* It joins the incident that waits; without one it opens its own. */
+static void join_incident(struct daemon *daemon, const struct triggers_firing *firing)
 {
-	struct triggers_firing *firing = &told->firing;
+	if (!is_known(daemon, firing) && incidents_join(daemon->incidents, firing) == -ENOENT)
+		open_incident(daemon, firing);
+}
+
+static void act_on_firing(struct daemon *daemon, const struct daemon_told *told)
+{
+	struct triggers_firing *firing = told->firing;
+	bool manual = strcmp(firing->trigger, "manual") == 0;
 	enrich(daemon, firing);
 	shift(daemon, firing);
-	if (strcmp(firing->trigger, "manual") == 0)
+	if (manual)
 		daemon->manual_gate = told->gate;
-	if ((unsigned)told->gate < TRIGGERS_GATE_LIMIT)
-		daemon->gated[told->gate]++;
-	if (told->gate == TRIGGERS_PASSED && !firing->shadow) {
+	/* Where a window of its own was asked for, another incident's is no answer. */
+	if (told->gate == TRIGGERS_PASSED || (manual && daemon->manual_last_ns > 0))
 		open_incident(daemon, firing);
-	} else if (told->gate == TRIGGERS_COALESCED && daemon->manual_last_ns > 0 &&
-		   strcmp(firing->trigger, "manual") == 0) {
-		/* A window of its own was asked for: another incident's is no answer. */
-		open_incident(daemon, firing);
-	} else if (told->gate == TRIGGERS_COALESCED && !firing->shadow) {
-		if (is_known(daemon, firing))
-			return;
-		int result = incidents_join(daemon->incidents, firing);
-		if (result == -ENOENT)
-			open_incident(daemon, firing);
-	} else {
-		note_suppressed(daemon, told);
+	else
+		join_incident(daemon, firing);
+}
+
+static void act_on(struct daemon *daemon, const struct daemon_told *told)
+{
+	switch (told->what) {
+	case TOLD_FIRING:
+		act_on_firing(daemon, told);
+		break;
+	case TOLD_PROGRESS:
+		shift(daemon, told->firing);
+		incidents_progress(daemon->incidents, told->firing, told->ns + daemon_incident_shift(daemon));
+		break;
+	case TOLD_SUSPICION:
+		daemon->suspicions++;
+		incidents_suspicion(daemon->incidents, told->series_id, told->source,
+				    told->ns + daemon_incident_shift(daemon));
+		break;
+	case TOLD_SUSPICION_END:
+		daemon->suspicions -= daemon->suspicions > 0;
+		incidents_suspicion_end(daemon->incidents, told->series_id, told->source);
+		break;
 	}
 }
 
 void daemon_watch_act(struct daemon *daemon)
 {
-	/* Acting may let the engine speak again (settled): those words are appended and acted upon as well. */
+	/* Acting may let the engine speak again: those words are appended and acted upon as well. */
 	for (size_t i = 0; i < daemon->n_told; i++) {
 		struct daemon_told told = daemon->told[i];
-		switch (told.what) {
-		case TOLD_FIRING:
-			act_on_firing(daemon, &told);
-			break;
-		case TOLD_PROGRESS:
-			shift(daemon, &told.firing);
-			incidents_progress(daemon->incidents, &told.firing, told.ns + daemon_incident_shift(daemon));
-			break;
-		case TOLD_SUSPICION:
-			daemon->suspicions++;
-			incidents_suspicion(daemon->incidents, told.series_id, told.source,
-					    told.ns + daemon_incident_shift(daemon));
-			break;
-		case TOLD_SUSPICION_END:
-			daemon->suspicions -= daemon->suspicions > 0;
-			incidents_suspicion_end(daemon->incidents, told.series_id, told.source);
-			break;
-		}
+		daemon->told[i].firing = NULL;
+		act_on(daemon, &told);
+		free(told.firing);
 	}
-	daemon->n_told = 0;
+	if (daemon->joined_more)
+		incidents_joined_more(daemon->incidents, daemon->joined_more);
+	daemon->n_told = daemon->n_joining = 0;
+	daemon->joined_more = 0;
 }
 
 void daemon_watch_tick(struct daemon *daemon)
@@ -304,6 +358,12 @@ void daemon_watch_crash(struct daemon *daemon, struct producer *producer, const 
 	plain_text(text, sizeof(text), text, strlen(text));
 	triggers_engine_crash(daemon->engine, producer->source, producer->rank, last_ns, now_ns, text);
 	daemon_watch_act(daemon);
+}
+
+void daemon_capture(struct daemon *daemon, int64_t for_ns)
+{
+	int64_t now_ns = clock_record_ns(&daemon->clock);
+	triggers_engine_capture(daemon->engine, now_ns, ns_add(now_ns, for_ns));
 }
 
 int daemon_trigger(struct daemon *daemon, int64_t last_ns, const char *reason, char *ret_id, size_t id_room,

@@ -6,6 +6,8 @@
  *     GET  /api/v1/steps            how each ring's steps go; cheap: for who asks once a second
  *     GET  /api/v1/incidents        those kept, newest first, and how many are open
  *     GET  /api/v1/incidents/<id>   one of them; 404 while it is not yet written
+ *     POST /api/v1/capture          {"for": "2 s"}: a profiler runs from now on for so long, and what it slows is no
+ *                                   anomaly
  *     POST /api/v1/trigger          {"last": "2 min", "reason": "…"} -> {"id"}
  */
 #include <errno.h>
@@ -22,6 +24,8 @@
 #include "version.h"
 
 enum { LIST_MAX = 200, SCHEMA = 1 };
+
+static const int64_t CAPTURE_MAX_NS = 600000000000;
 
 /* The belief about a ring's steps: the step series with the most samples. */
 static bool step_belief(const struct daemon *daemon, uint32_t source, struct triggers_belief *ret)
@@ -138,16 +142,12 @@ static cJSON *triggers_json(const struct daemon *daemon)
 	for (unsigned gate = 0; gate < TRIGGERS_GATE_LIMIT; gate++)
 		if (daemon->gated[gate])
 			output_json_count(gates, triggers_gate_name(gate), daemon->gated[gate]);
-	for (size_t i = 0; i < daemon->n_suppressed; i++) {
-		const struct daemon_suppressed *suppressed = &daemon->suppressed[i];
-		cJSON *entry = cJSON_CreateObject();
-		output_json_ns(entry, "at_ns", suppressed->at_ns);
-		output_json_text(entry, "trigger", suppressed->trigger);
-		output_json_text(entry, "series", suppressed->series);
-		output_json_text(entry, "severity", triggers_severity_name(suppressed->severity));
-		output_json_text(entry, "gate", triggers_gate_name(suppressed->gate));
-		cJSON_AddItemToArray(list, entry);
-	}
+	output_json_count(item, "suppressed_lines", suppressed_count(daemon->suppressed));
+	size_t skip = suppressed_count(daemon->suppressed);
+	const struct suppressed_line *line = suppressed_oldest(daemon->suppressed);
+	for (; line; line = suppressed_newer(daemon->suppressed, line))
+		if (skip-- <= DAEMON_SUPPRESSED_SHOWN)
+			cJSON_AddItemToArray(list, suppressed_json(line));
 	return item;
 }
 
@@ -348,11 +348,27 @@ static void post_trigger(void *context, const struct http_request *request, stru
 	output_json_text(answer->json, "id", id);
 }
 
+/* Whoever captures says so: the daemon's own sources do it themselves. */
+static void post_capture(void *context, const struct http_request *request, struct http_answer *answer)
+{
+	struct daemon *daemon = context;
+	const char *length = cJSON_GetStringValue(cJSON_GetObjectItem(request->body, "for"));
+	int64_t for_ns = 0;
+	if (!length || units_parse_duration(length, &for_ns) < 0 || for_ns <= 0 || for_ns > CAPTURE_MAX_NS) {
+		http_answer_error(answer, MHD_HTTP_BAD_REQUEST, "the body must read {\"for\": \"2 s\"}, at most 10 min");
+		return;
+	}
+	daemon_capture(daemon, for_ns);
+	answer->json = cJSON_CreateObject();
+	output_json_ns(answer->json, "for_ns", for_ns);
+}
+
 const struct http_route daemon_routes[] = {
 	{"GET", "/api/v1/status", get_status},
 	{"GET", "/api/v1/steps", get_steps},
 	{"GET", "/api/v1/incidents", get_incidents},
 	{"GET", "/api/v1/incidents/*", get_incident},
+	{"POST", "/api/v1/capture", post_capture},
 	{"POST", "/api/v1/trigger", post_trigger},
 	{NULL, NULL, NULL},
 };

@@ -302,6 +302,26 @@ static void watch_ongoing(struct incidents *incidents, const struct incidents_en
 	}
 }
 
+/* What is published and may be followed by the next one. */
+static void remember_past(struct incidents *incidents, const struct incidents_entry *entries, size_t count)
+{
+	for (size_t i = count > PAST_MAX ? count - PAST_MAX : 0; i < count; i++) {
+		struct incident *read = incident_new();
+		char first[INCIDENTS_ID_TEXT];
+		cJSON *json = NULL;
+
+		if (read && entries[i].readable &&
+		    incident_manifest_read(incidents->store, entries[i].folder, &json) == 0 &&
+		    read_published(read, json) == 0) {
+			json_text(json, "continues", first, sizeof(first));
+			incidents_remember(incidents, first[0] ? first : entries[i].id, incident_begin_ns(read),
+					   incident_end_ns(read));
+		}
+		cJSON_Delete(json);
+		incident_free(read);
+	}
+}
+
 struct leftover {
 	struct incidents *incidents;
 };
@@ -348,6 +368,7 @@ int incidents_adopt(struct incidents *incidents)
 		go_on(incidents, incident, is_published(entries, count, incident->id_text));
 	}
 	watch_ongoing(incidents, entries, count);
+	remember_past(incidents, entries, count);
 end:
 	free(entries);
 	return r;

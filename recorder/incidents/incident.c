@@ -11,8 +11,10 @@ struct incident *incident_new(void)
 {
 	struct incident *incident = calloc(1, sizeof(*incident));
 
-	if (incident)
+	if (incident) {
 		incident->revision = 1;
+		incident->told = -1;
+	}
 	return incident;
 }
 
@@ -56,6 +58,36 @@ int64_t incident_add_ns(int64_t a, int64_t b)
 	if (b < 0 && a < INT64_MIN - b)
 		return INT64_MIN;
 	return a + b;
+}
+
+bool incident_is_ongoing(const struct incident *incident)
+{
+	bool ongoing = false;
+
+	for (unsigned i = 0; i < incident->n_firings; i++)
+		ongoing |= incident->firing[i].ongoing != 0;
+	return ongoing;
+}
+
+bool incident_is_quiet(const struct incident *incident)
+{
+	bool quiet = true;
+
+	for (unsigned i = 0; i < incident->n_firings; i++)
+		quiet &= incident->firing[i].quiet != 0;
+	return quiet;
+}
+
+enum triggers_severity incident_severity(const struct incident *incident)
+{
+	bool all = incident_is_quiet(incident);
+	enum triggers_severity severity = TRIGGERS_NOTE;
+
+	for (unsigned i = 0; i < incident->n_firings; i++) {
+		if ((all || !incident->firing[i].quiet) && incident->firing[i].severity > severity)
+			severity = incident->firing[i].severity;
+	}
+	return severity;
 }
 
 int64_t incident_begin_ns(const struct incident *incident)

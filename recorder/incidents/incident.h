@@ -149,7 +149,7 @@ struct incident {
 	uint8_t id[INCIDENTS_ID_BYTES];
 	char id_text[INCIDENTS_ID_TEXT];
 	char folder[INCIDENTS_FOLDER_MAX];
-	char continues[INCIDENTS_ID_TEXT];
+	char continues[INCIDENTS_ID_TEXT]; /* the first of those that it follows without a gap */
 	char host[DREC_TEXT_MAX];
 	uint8_t boot_id[16];
 	enum incident_state state;
@@ -191,11 +191,13 @@ struct incident {
 	int result;     /* of the last job */
 	/* loop only */
 	bool working; /* a job is in hand */
-	bool collecting;
+	bool collecting, collected; /* collected: collectors were started, once */
 	bool moved_on[INCIDENT_FIRINGS_MAX]; /* firings whose cause is over */
 	bool to_resolve;                     /* resolved, not yet told */
 	struct triggers_firing *waiting;     /* joined while a job was in hand */
-	unsigned n_waiting;
+	unsigned n_waiting, more_waiting;
+	bool to_record; /* the record on disk is behind */
+	int told;       /* severity that was told as opened, -1 = none */
 	int64_t progress_ns;  /* 0 = none */
 	int64_t late_mono_ns; /* when waiting for sources and collectors ends */
 	unsigned alerts_out;
@@ -213,6 +215,11 @@ static inline const struct triggers_firing *incident_first(const struct incident
 {
 	return &incident->firing[0];
 }
+bool incident_is_ongoing(const struct incident *incident);
+/* Nobody is told: all of its firings are quiet. */
+bool incident_is_quiet(const struct incident *incident);
+/* The worst firing's; of those that are told, where any is. */
+enum triggers_severity incident_severity(const struct incident *incident);
 /* The whole time that the windows span. */
 int64_t incident_begin_ns(const struct incident *incident);
 int64_t incident_end_ns(const struct incident *incident);

@@ -64,6 +64,7 @@ struct incidents_alert {
 	const char *id;
 	const char *trigger;
 	enum triggers_severity severity;
+	int told;             /* "opened": the severity of an earlier one, which a worse firing joined; -1 = none */
 	int64_t step;         /* -1 = not known */
 	const char *manifest; /* path; for "opened" that of the pending record */
 	const char *folder;   /* path; "" for "opened" */
@@ -103,7 +104,7 @@ struct incidents_host {
 	uint64_t (*from)(void *context, const struct incidents_ring *ring, int64_t a_ns);
 	/* A source's median step, 0 = not known. */
 	int64_t (*step_ns)(void *context, uint32_t source);
-	/* Tells the hooks. Returns how many outcomes will be reported by incidents_alerted(); 0 = none. */
+	/* Tells the hooks; never of an incident all of whose firings are quiet. Returns how many outcomes will be reported by incidents_alerted(); 0 = none. */
 	unsigned (*alert)(void *context, const struct incidents_alert *alert);
 	/* Starts the collectors of a trigger, which put files into `folder`. Returns true if one was started;
 	 * then incidents_collected() follows. Begun at the firing, since a stall may be over after post. */
@@ -145,8 +146,11 @@ int incidents_adopt(struct incidents *incidents);
 /* A firing that passed the gates: a new incident. The id is copied to ret_id if not NULL. */
 int incidents_firing(struct incidents *incidents, const struct triggers_firing *firing,
 		     char ret_id[INCIDENTS_ID_TEXT]);
-/* A coalesced firing: joins the incident that is in POST. -ENOENT if there is none. */
+/* A coalesced firing: joins the incident that is in POST. -ENOENT if there is none. A worse one becomes its first, and
+ * those who listen from its severity on are told. */
 int incidents_join(struct incidents *incidents, const struct triggers_firing *firing);
+/* So many more of a storm would have joined: they are counted. */
+void incidents_joined_more(struct incidents *incidents, uint64_t count);
 /* `trigger --last D`: the window is [t0 - last, t0]. */
 int incidents_manual(struct incidents *incidents, const struct triggers_firing *firing, int64_t last_ns,
 		     char ret_id[INCIDENTS_ID_TEXT]);

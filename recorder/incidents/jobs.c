@@ -98,20 +98,18 @@ void incidents_tell(struct incidents *incidents, struct incident *incident, cons
 	struct incidents_alert alert = {.event = event,
 					.id = incident->id_text,
 					.trigger = first->trigger,
-					.severity = TRIGGERS_NOTE,
+					.severity = incident_severity(incident),
+					.told = incident->told,
 					.step = first->step,
 					.manifest = manifest,
 					.folder = folder,
 					.json = incident->manifest ? incident->manifest : "{}"};
 
-	if (!incidents->host.alert)
+	if (!incidents->host.alert || incident_is_quiet(incident))
 		return;
-	for (unsigned i = 0; i < incident->n_firings; i++) {
-		if (incident->firing[i].severity > alert.severity)
-			alert.severity = incident->firing[i].severity;
-	}
 	if (!strcmp(event, "opened")) {
 		snprintf(manifest, sizeof(manifest), "%s/pending/%s.json", store, incident->id_text);
+		incident->told = (int)alert.severity;
 	} else {
 		snprintf(folder, sizeof(folder), "%s/incidents/%s", store, incident->folder);
 		snprintf(manifest, sizeof(manifest), "%s/manifest.json", folder);
@@ -144,6 +142,8 @@ static void done_record(struct incidents *incidents, struct incident *incident, 
 		incidents_log(incidents, "incident_record",
 			      "The record of incident %.8s could not be written: %s", incident->id_text,
 			      strerror(-result));
+	if (incident->state == INCIDENT_POST && (int)incident_severity(incident) > incident->told)
+		incidents_tell(incidents, incident, "opened");
 	if (incident->state != INCIDENT_PINNED)
 		return;
 	incident->state = INCIDENT_PENDING;
@@ -154,6 +154,7 @@ static void done_record(struct incidents *incidents, struct incident *incident, 
 
 void incidents_job_record(struct incidents *incidents, struct incident *incident)
 {
+	incident->to_record = false;
 	start(incidents, incident, run_record, done_record);
 }
 
@@ -185,6 +186,9 @@ static int run_write(struct job *job)
 
 static void count_written(struct incidents *incidents, const struct incident *incident)
 {
+	const char *first = incident->continues[0] ? incident->continues : incident->id_text;
+
+	incidents_remember(incidents, first, incident_begin_ns(incident), incident_end_ns(incident));
 	incidents->counters.published++;
 	incidents->counters.open--;
 	if (incident->verdict == INCIDENT_COMPLETE)
@@ -308,7 +312,7 @@ static void done_finish(struct incidents *incidents, struct incident *incident, 
 		incidents_job_finish(incidents, incident);
 		return;
 	}
-	if (incident->state == INCIDENT_REFUSED || !incident_first(incident)->ongoing ||
+	if (incident->state == INCIDENT_REFUSED || !incident_is_ongoing(incident) ||
 	    incident->resolved_ns) {
 		incidents_drop(incidents, incident);
 		return;

@@ -155,6 +155,7 @@ cJSON *json_firing(const struct triggers_firing *firing)
 	if (firing->step >= 0)
 		json_add_ns(json, "step", firing->step);
 	cJSON_AddBoolToObject(json, "ongoing", firing->ongoing);
+	cJSON_AddBoolToObject(json, "quiet", firing->quiet);
 	cJSON_AddStringToObject(json, "evidence", firing->evidence);
 	return json;
 }
@@ -197,5 +198,6 @@ void json_read_firing(const cJSON *object, struct triggers_firing *ret_firing)
 	ret_firing->step = json_ns(object, "step", -1);
 	ret_firing->sample = -1;
 	ret_firing->ongoing = json_true(object, "ongoing");
+	ret_firing->quiet = json_true(object, "quiet");
 	json_text(object, "evidence", ret_firing->evidence, sizeof(ret_firing->evidence));
 }

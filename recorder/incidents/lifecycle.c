@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,15 +136,39 @@ size_t incidents_busy(const struct incidents *incidents)
 
 /* --- firing --- */
 
+void incidents_remember(struct incidents *incidents, const char *id, int64_t a_ns, int64_t b_ns)
+{
+	struct past *past = &incidents->past[incidents->n_past++ % PAST_MAX];
+
+	snprintf(past->id, sizeof(past->id), "%s", id);
+	past->a_ns = a_ns;
+	past->b_ns = b_ns;
+}
+
+static const char *first_of(const struct incident *incident)
+{
+	return incident->continues[0] ? incident->continues : incident->id_text;
+}
+
+/* What fires when an incident no longer waits opens another one, which names the first where the windows meet. */
 static void continue_from(struct incidents *incidents, struct incident *incident)
 {
-	for (const struct incident *other = incidents->list; other; other = other->next) {
+	int64_t a_ns = incident_begin_ns(incident), b_ns = incident_end_ns(incident);
+	const char *first = NULL;
+
+	for (const struct incident *other = incidents->list; other && !first; other = other->next) {
 		if (other->state >= INCIDENT_WRITE && other->state < INCIDENT_HOOKED && other->n_windows &&
-		    incident_end_ns(other) >= incident_begin_ns(incident)) {
-			memcpy(incident->continues, other->id_text, sizeof(incident->continues));
-			return;
-		}
+		    incident_end_ns(other) >= a_ns && incident_begin_ns(other) <= b_ns)
+			first = first_of(other);
 	}
+	for (unsigned i = 0; i < PAST_MAX && i < incidents->n_past && !first; i++) {
+		const struct past *past = &incidents->past[(incidents->n_past - 1 - i) % PAST_MAX];
+
+		if (past->b_ns >= a_ns && past->a_ns <= b_ns)
+			first = past->id;
+	}
+	if (first)
+		snprintf(incident->continues, sizeof(incident->continues), "%s", first);
 }
 
 static void describe_rings(struct incidents *incidents, struct incident *incident)
@@ -158,27 +183,34 @@ static void describe_rings(struct incidents *incidents, struct incident *inciden
 	}
 }
 
+static uint64_t pid_of(const struct incident *incident, uint32_t source)
+{
+	for (unsigned i = 0; i < incident->n_rings; i++) {
+		if (incident->rings[i].source == source)
+			return incident->rings[i].pid;
+	}
+	return 0;
+}
+
 static void start_collectors(struct incidents *incidents, struct incident *incident)
 {
 	const struct triggers_firing *firing = incident_first(incident);
 	int pending_fd = incidents_store_pending_fd(incidents->store), fd = -1, below = -1;
 	char folder[INCIDENTS_PATH_MAX + 64];
-	uint64_t pid = 0;
+	bool made;
 
-	if (!incidents->host.collect)
+	if (!incidents->host.collect || incident->collected)
 		return;
-	for (unsigned i = 0; i < incident->n_rings; i++) {
-		if (incident->rings[i].source == firing->source)
-			pid = incident->rings[i].pid;
-	}
+	made = faccessat(pending_fd, incident->id_text, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 	if (files_folder(pending_fd, incident->id_text, &fd) == 0 &&
 	    files_folder(fd, "collected", &below) == 0) {
 		snprintf(folder, sizeof(folder), "%s/pending/%s/collected",
 			 incidents_store_path(incidents->store), incident->id_text);
-		incident->collecting = incidents->host.collect(incidents->host.context, incident->id_text,
-							       firing, (uint32_t)pid, folder);
+		incident->collecting = incidents->host.collect(incidents->host.context, incident->id_text, firing,
+							       (uint32_t)pid_of(incident, firing->source), folder);
 	}
-	if (!incident->collecting)
+	incident->collected = incident->collecting;
+	if (!incident->collected && made)
 		files_remove(pending_fd, incident->id_text);
 	if (below >= 0)
 		close(below);
@@ -268,21 +300,82 @@ static bool is_around(const struct triggers_firing *firing, const struct trigger
 	       firing->until_ns >= first->until_ns;
 }
 
-static void take_in(struct incident *incident, const struct triggers_firing *firing)
+/* Whom the incident is named after: the worst, one that somebody is told of, one that is not over, the step. */
+static bool leads(const struct triggers_firing *firing, const struct triggers_firing *first)
+{
+	if (firing->severity != first->severity)
+		return firing->severity > first->severity;
+	if (firing->quiet != first->quiet)
+		return !firing->quiet;
+	if (firing->ongoing != first->ongoing)
+		return firing->ongoing != 0;
+	return is_around(firing, first);
+}
+
+/* Where to put it once there is no more room: in the place of the mildest, but for the first. 0: it is no worse. */
+static unsigned place_of_mildest(const struct incident *incident, const struct triggers_firing *firing)
+{
+	unsigned mildest = 1;
+
+	for (unsigned i = 2; i < INCIDENT_FIRINGS_MAX; i++) {
+		if (incident->firing[i].severity < incident->firing[mildest].severity)
+			mildest = i;
+	}
+	return incident->firing[mildest].severity < firing->severity ? mildest : 0;
+}
+
+/* Its collectors are those of its first: they run now if those of the one before had none. */
+static void put_first(struct incidents *incidents, struct incident *incident, unsigned at)
+{
+	struct triggers_firing was = incident->firing[0];
+	bool moved_on = incident->moved_on[0];
+
+	incident->firing[0] = incident->firing[at];
+	incident->moved_on[0] = incident->moved_on[at];
+	incident->firing[at] = was;
+	incident->moved_on[at] = moved_on;
+	start_collectors(incidents, incident);
+}
+
+/* Returns whether it is listed, or only counted. */
+static bool take_in(struct incidents *incidents, struct incident *incident, const struct triggers_firing *firing)
 {
 	unsigned at = incident->n_firings;
 
+	incident_extend(incident, firing);
 	if (at == INCIDENT_FIRINGS_MAX) {
 		incident->more_firings++;
+		at = place_of_mildest(incident, firing);
+		if (at == 0)
+			return false;
 	} else {
-		incident->firing[at] = *firing;
 		incident->n_firings++;
-		if (is_around(firing, incident_first(incident))) {
-			incident->firing[at] = incident->firing[0];
-			incident->firing[0] = *firing;
-		}
 	}
-	incident_extend(incident, firing);
+	incident->firing[at] = *firing;
+	incident->moved_on[at] = false;
+	if (leads(firing, incident_first(incident)))
+		put_first(incidents, incident, at);
+	return true;
+}
+
+/* Until the job in hand is done. */
+static void wait_to_join(struct incident *incident, const struct triggers_firing *firing)
+{
+	struct triggers_firing *mildest = NULL;
+
+	if (!incident->waiting)
+		incident->waiting = calloc(WAITING_MAX, sizeof(*incident->waiting));
+	if (incident->waiting && incident->n_waiting < WAITING_MAX) {
+		incident->waiting[incident->n_waiting++] = *firing;
+		return;
+	}
+	incident->more_waiting++;
+	for (unsigned i = 0; i < incident->n_waiting; i++) {
+		if (!mildest || incident->waiting[i].severity < mildest->severity)
+			mildest = &incident->waiting[i];
+	}
+	if (mildest && mildest->severity < firing->severity)
+		*mildest = *firing;
 }
 
 static bool waits(const struct incident *incident)
@@ -290,26 +383,39 @@ static bool waits(const struct incident *incident)
 	return incident->state <= INCIDENT_POST;
 }
 
-int incidents_join(struct incidents *incidents, const struct triggers_firing *firing)
+static struct incident *one_that_waits(struct incidents *incidents)
 {
 	struct incident *incident = incidents->list;
 
 	while (incident && !waits(incident))
 		incident = incident->next;
+	return incident;
+}
+
+int incidents_join(struct incidents *incidents, const struct triggers_firing *firing)
+{
+	struct incident *incident = one_that_waits(incidents);
+
 	if (!incident)
 		return -ENOENT;
 	incidents->counters.joined++;
 	incidents_suspicion_drop(incidents, firing->series_id);
-	if (!incident->working) {
-		take_in(incident, firing);
+	if (incident->working)
+		wait_to_join(incident, firing);
+	else if (take_in(incidents, incident, firing))
 		incidents_job_record(incidents, incident);
-		return 0;
-	}
-	if (!incident->waiting)
-		incident->waiting = calloc(WAITING_MAX, sizeof(*incident->waiting));
-	if (incident->waiting && incident->n_waiting < WAITING_MAX)
-		incident->waiting[incident->n_waiting++] = *firing;
 	return 0;
+}
+
+void incidents_joined_more(struct incidents *incidents, uint64_t count)
+{
+	struct incident *incident = one_that_waits(incidents);
+
+	incidents->counters.joined += count;
+	if (!incident)
+		return;
+	unsigned *more = incident->working ? &incident->more_waiting : &incident->more_firings;
+	*more = count < UINT_MAX - *more ? *more + (unsigned)count : UINT_MAX;
 }
 
 static bool same_cause(const struct triggers_firing *a, const struct triggers_firing *b)
@@ -371,12 +477,14 @@ void incidents_settle_waiting(struct incidents *incidents, struct incident *inci
 {
 	bool joined = incident->n_waiting > 0;
 
-	(void)incidents;
 	for (unsigned i = 0; i < incident->n_waiting; i++) {
 		if (waits(incident))
-			take_in(incident, &incident->waiting[i]);
+			incident->to_record |= take_in(incidents, incident, &incident->waiting[i]);
 	}
-	incident->n_waiting = 0;
+	incident->more_firings = incident->more_waiting < UINT_MAX - incident->more_firings
+					 ? incident->more_firings + incident->more_waiting
+					 : UINT_MAX;
+	incident->n_waiting = incident->more_waiting = 0;
 	if (waits(incident) && incident->to_resolve && !incident->resolved_ns && all_moved_on(incident))
 		progress_in_post(incident);
 	else if (joined && !all_moved_on(incident) && waits(incident))
@@ -410,13 +518,23 @@ static bool sources_past(struct incidents *incidents, struct incident *incident,
 	return past;
 }
 
+/* Another firing may have joined that leads. */
+static const struct triggers_firing *crash_of(const struct incident *incident)
+{
+	for (unsigned i = 0; i < incident->n_firings; i++) {
+		if (!strcmp(incident->firing[i].trigger, "crash"))
+			return &incident->firing[i];
+	}
+	return NULL;
+}
+
 /* Crashes of one job within a minute make one incident: wait while others of the job are alive. */
 static bool holds_for_crashes(const struct incident *incident, int64_t now_ns)
 {
-	const struct triggers_firing *first = incident_first(incident);
+	const struct triggers_firing *first = crash_of(incident);
 	const char *job = NULL;
 
-	if (strcmp(first->trigger, "crash") != 0 ||
+	if (!first ||
 	    now_ns >= incident_add_ns(first->detected_ns, CRASH_HOLD_NS))
 		return false;
 	for (unsigned i = 0; i < incident->n_rings; i++) {
@@ -558,6 +676,10 @@ static void tick_one(struct incidents *incidents, struct incident *incident)
 
 	if (incident->working || incident->state != INCIDENT_POST)
 		return;
+	if (incident->to_record) {
+		incidents_job_record(incidents, incident);
+		return;
+	}
 	if (mono_ns < incident->retry_mono_ns || !is_over(incidents, incident, mono_ns)) {
 		drain(incidents, incident);
 		return;

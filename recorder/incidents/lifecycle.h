@@ -9,6 +9,7 @@ enum {
 	SUSPICIONS_MAX = 4,
 	SUSPICION_SERIES_MAX = 64,
 	ONGOING_MAX = 64,
+	PAST_MAX = 16,
 	TRIES_MAX = 3,
 	OUTCOMES_BYTES_MAX = 64 << 10,
 	ANCHORS_MAX = 1024
@@ -30,6 +31,12 @@ struct suspicion {
 	unsigned n_series;
 };
 
+/* One that was written: a later one may follow it. */
+struct past {
+	char id[INCIDENTS_ID_TEXT]; /* or of the first of those that it follows */
+	int64_t a_ns, b_ns;
+};
+
 struct incidents {
 	struct incidents_host host;
 	struct incidents_store *store;
@@ -39,6 +46,8 @@ struct incidents {
 	struct suspicion suspicion[SUSPICIONS_MAX];
 	struct incidents_ring rings[INCIDENTS_RINGS_MAX]; /* scratch: as of the last incidents_rings() */
 	size_t n_rings;
+	struct past past[PAST_MAX]; /* the last ones, in a circle */
+	unsigned n_past;
 	uint8_t boot_id[16];
 	char host_name[DREC_TEXT_MAX];
 	unsigned jobs;
@@ -54,6 +63,8 @@ void incidents_log(struct incidents *incidents, const char *kind, const char *fo
 struct incident *incidents_find(struct incidents *incidents, const char *id);
 void incidents_add(struct incidents *incidents, struct incident *incident);
 void incidents_drop(struct incidents *incidents, struct incident *incident);
+
+void incidents_remember(struct incidents *incidents, const char *id, int64_t a_ns, int64_t b_ns);
 
 /* jobs.c: disk work, and the state that follows from it. */
 void incidents_job_record(struct incidents *incidents, struct incident *incident);

@@ -327,7 +327,8 @@ static void add_head(const struct incident *incident, cJSON *root)
 	json_add_ns(root, "t0_ns", first->t0_ns);
 	json_add_ns(root, "detected_ns", first->detected_ns);
 	json_add_ns(root, "pinned_in_ns", incident->pin_took_ns);
-	cJSON_AddBoolToObject(root, "ongoing", first->ongoing);
+	cJSON_AddBoolToObject(root, "ongoing", incident_is_ongoing(incident));
+	cJSON_AddBoolToObject(root, "quiet", incident_is_quiet(incident));
 	if (incident->resolved_ns)
 		json_add_ns(root, "resolved_ns", incident->resolved_ns);
 	if (incident->continues[0])

@@ -37,7 +37,11 @@ struct world {
 	int64_t behind_ns; /* how far watermarks lag */
 	unsigned hooks;    /* outcomes to come for each alert */
 	unsigned settled;
-	bool collects, silent;
+	bool collects, collects_stalls, silent;
+	int last_severity, last_told;
+	char last_trigger[TRIGGERS_NAME_MAX];
+	unsigned n_collected;
+	char collected[4][TRIGGERS_NAME_MAX];
 	char said[512];
 };
 
@@ -88,6 +92,9 @@ static unsigned alert(void *context, const struct incidents_alert *told)
 
 	if (world->silent)
 		return 0;
+	world->last_severity = told->severity;
+	world->last_told = told->told;
+	snprintf(world->last_trigger, sizeof(world->last_trigger), "%s", told->trigger);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(write(fd, line, (size_t)n), n);
 	close(fd);
@@ -115,8 +122,10 @@ static bool collect(void *context, const char *id, const struct triggers_firing 
 {
 	struct world *world = context;
 
-	(void)id, (void)firing;
-	if (!world->collects)
+	(void)id;
+	if (world->n_collected < 4)
+		snprintf(world->collected[world->n_collected++], TRIGGERS_NAME_MAX, "%s", firing->trigger);
+	if (!world->collects || (world->collects_stalls && strcmp(firing->trigger, "stall") != 0))
 		return false;
 	ck_assert_uint_eq(pid, (uint32_t)getpid());
 	test_write_file(test_path(folder, "stacks.txt"), "main\n", 5);
@@ -394,6 +403,245 @@ START_TEST(the_step_leads)
 	assert_ok(incident_manifest_read(world.store, entry.folder, &json));
 	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "firings")), 3);
 	cJSON_Delete(json);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
+static struct triggers_firing spike(enum triggers_severity severity)
+{
+	struct triggers_firing firing = stall();
+
+	strcpy(firing.trigger, "latency_spike");
+	strcpy(firing.evidence, "slow");
+	firing.severity = severity;
+	firing.ongoing = 0;
+	firing.value = 30e6;
+	firing.expected = 10e6;
+	firing.ratio = 3;
+	return firing;
+}
+
+/* Of one that is opened with a warning; then a stall joins. */
+START_TEST(a_worse_firing_leads)
+{
+	struct world world;
+	struct triggers_firing first, worse;
+	struct incidents_entry entry;
+	char id[INCIDENTS_ID_TEXT];
+
+	make_world(&world);
+	world.collects = world.collects_stalls = true;
+	start(&world);
+	record(&world, 50);
+	first = spike(TRIGGERS_WARN);
+	assert_ok(incidents_firing(world.incidents, &first, id));
+	ck_assert_uint_eq(told(&world, "opened", id), 1);
+	ck_assert_int_eq(world.last_severity, TRIGGERS_WARN);
+	ck_assert_int_eq(world.last_told, -1);
+	/* One as severe tells nobody again. */
+	assert_ok(incidents_join(world.incidents, &first));
+	ck_assert_uint_eq(told(&world, "opened", id), 1);
+	worse = stall();
+	assert_ok(incidents_join(world.incidents, &worse));
+	ck_assert_uint_eq(told(&world, "opened", id), 2);
+	ck_assert_int_eq(world.last_severity, TRIGGERS_CRITICAL);
+	ck_assert_int_eq(world.last_told, TRIGGERS_WARN);
+	ck_assert_str_eq(world.last_trigger, "stall");
+	/* What gathers for a stall is run for it. */
+	ck_assert_uint_eq(world.n_collected, 2);
+	ck_assert_str_eq(world.collected[1], "stall");
+	incidents_collected(world.incidents, id);
+	run(&world);
+	entry = only_entry(&world);
+	ck_assert_int_eq(entry.severity, TRIGGERS_CRITICAL);
+	ck_assert_str_eq(entry.trigger, "stall");
+	ck_assert_msg(strstr(entry.sentence, "stopped"), "%s", entry.sentence);
+	ck_assert(entry.ongoing);
+	ck_assert_uint_eq(told(&world, "ready", id), 1);
+	incidents_progress(world.incidents, &worse, unix_ns());
+	ck_assert_uint_eq(told(&world, "resolved", id), 1);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
+/* A stall that joins a spike as severe is not over with it. */
+START_TEST(what_goes_on_leads)
+{
+	struct world world;
+	struct triggers_firing first, on;
+	struct incidents_entry entry;
+	char id[INCIDENTS_ID_TEXT];
+
+	make_world(&world);
+	start(&world);
+	record(&world, 50);
+	first = spike(TRIGGERS_CRITICAL);
+	assert_ok(incidents_firing(world.incidents, &first, id));
+	on = stall();
+	assert_ok(incidents_join(world.incidents, &on));
+	ck_assert_uint_eq(told(&world, "opened", id), 1);
+	run(&world);
+	entry = only_entry(&world);
+	ck_assert_str_eq(entry.trigger, "stall");
+	ck_assert(entry.ongoing && !entry.resolved_ns);
+	incidents_progress(world.incidents, &on, unix_ns());
+	ck_assert_uint_eq(told(&world, "resolved", id), 1);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
+START_TEST(quiet_tells_nobody)
+{
+	struct world world;
+	struct triggers_firing firing;
+	struct incidents_entry entry;
+	cJSON *json = NULL;
+	char id[INCIDENTS_ID_TEXT];
+
+	make_world(&world);
+	start(&world);
+	record(&world, 50);
+	firing = spike(TRIGGERS_WARN);
+	strcpy(firing.trigger, "shift");
+	firing.quiet = 1;
+	assert_ok(incidents_firing(world.incidents, &firing, id));
+	run(&world);
+	entry = only_entry(&world);
+	ck_assert_str_eq(entry.id, id);
+	ck_assert_str_eq(entry.trigger, "shift");
+	ck_assert_int_eq(entry.severity, TRIGGERS_WARN);
+	ck_assert_int_eq(access(world.alerts_path, F_OK), -1);
+	assert_ok(incident_manifest_read(world.store, entry.folder, &json));
+	ck_assert(json_true(json, "quiet"));
+	ck_assert(json_true(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "firings"), 0), "quiet"));
+	cJSON_Delete(json);
+	ck_assert_uint_eq(incidents_busy(world.incidents), 0);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
+/* Of one that was opened quietly everybody hears once something joins that is meant to be heard; over a restart, too. */
+START_TEST(loud_joins_quiet)
+{
+	struct world world;
+	struct triggers_firing quiet, loud;
+	struct incidents_entry entry;
+	cJSON *json = NULL;
+	char id[INCIDENTS_ID_TEXT];
+
+	make_world(&world);
+	start(&world);
+	record(&world, 50);
+	quiet = spike(TRIGGERS_WARN);
+	strcpy(quiet.trigger, "straggler");
+	quiet.quiet = 1;
+	assert_ok(incidents_firing(world.incidents, &quiet, id));
+	ck_assert_uint_eq(told(&world, "opened", id), 0);
+	stop(&world);
+	start(&world);
+	assert_ok(incidents_adopt(world.incidents));
+	ck_assert_uint_eq(told(&world, "opened", id), 0);
+	loud = spike(TRIGGERS_WARN);
+	assert_ok(incidents_join(world.incidents, &loud));
+	ck_assert_uint_eq(told(&world, "opened", id), 1);
+	ck_assert_int_eq(world.last_told, -1);
+	ck_assert_str_eq(world.last_trigger, "latency_spike");
+	run(&world);
+	ck_assert_uint_eq(told(&world, "ready", id), 1);
+	entry = only_entry(&world);
+	ck_assert_str_eq(entry.trigger, "latency_spike");
+	assert_ok(incident_manifest_read(world.store, entry.folder, &json));
+	ck_assert(!json_true(json, "quiet"));
+	cJSON_Delete(json);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
+/* However many join: sixteen are listed, the worst among them, the rest is counted. */
+START_TEST(a_storm_joins)
+{
+	enum { MANY = 2000 };
+	struct world world;
+	struct triggers_firing firing;
+	struct incidents_entry entry;
+	cJSON *json = NULL;
+
+	make_world(&world);
+	start(&world);
+	record(&world, 50);
+	firing = spike(TRIGGERS_WARN);
+	assert_ok(incidents_firing(world.incidents, &firing, NULL));
+	for (int i = 0; i < MANY; i++) {
+		firing = spike(i == MANY / 2 ? TRIGGERS_CRITICAL : TRIGGERS_WARN);
+		firing.step = i;
+		assert_ok(incidents_join(world.incidents, &firing));
+	}
+	incidents_joined_more(world.incidents, 100);
+	run(&world);
+	entry = only_entry(&world);
+	ck_assert_int_eq(entry.severity, TRIGGERS_CRITICAL);
+	ck_assert_int_eq(entry.step, MANY / 2);
+	assert_ok(incident_manifest_read(world.store, entry.folder, &json));
+	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "firings")), 16);
+	ck_assert_int_eq((int)json_number(json, "firings_not_listed", 0), MANY + 1 - 16 + 100);
+	cJSON_Delete(json);
+	ck_assert_uint_eq(incidents_counters(world.incidents)->joined, MANY + 100);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
+static void continues(struct world *world, const char *folder, char ret_id[INCIDENTS_ID_TEXT])
+{
+	cJSON *json = NULL;
+
+	assert_ok(incident_manifest_read(world->store, folder, &json));
+	json_text(json, "continues", ret_id, INCIDENTS_ID_TEXT);
+	cJSON_Delete(json);
+}
+
+/* What fires later opens one that names the first; a restart forgets none of it. */
+START_TEST(later_ones_name_the_first)
+{
+	struct world world;
+	struct triggers_firing firing;
+	struct incidents_entry *entries;
+	char first[INCIDENTS_ID_TEXT], named[INCIDENTS_ID_TEXT], path[512], *text;
+	const struct timespec pause = {.tv_nsec = 400 * MS};
+	size_t count, bytes;
+
+	make_world(&world);
+	start(&world);
+	record(&world, 50);
+	for (int i = 0; i < 4; i++) {
+		if (i == 2) {
+			stop(&world);
+			start(&world);
+			assert_ok(incidents_adopt(world.incidents));
+		}
+		if (i == 3)
+			nanosleep(&pause, NULL); /* longer than a window reaches back */
+		firing = spike(TRIGGERS_CRITICAL);
+		assert_ok(incidents_firing(world.incidents, &firing, i ? NULL : first));
+		run(&world);
+	}
+	assert_ok(incidents_store_list(world.store, &entries, &count));
+	ck_assert_uint_eq(count, 4);
+	for (size_t i = 0; i < count; i++) {
+		continues(&world, entries[i].folder, named);
+		ck_assert_str_eq(named, i == 1 || i == 2 ? first : "");
+	}
+	snprintf(path, sizeof(path), "%s/incidents/%s/report.md", world.store_path, entries[1].folder);
+	text = test_read_file(path, &bytes);
+	snprintf(named, sizeof(named), "%.8s", first);
+	ck_assert_ptr_nonnull(strstr(text, named));
+	free(text);
+	free(entries);
 	stop(&world);
 	end_world(&world);
 }
@@ -846,6 +1094,12 @@ int main(void)
 		{"from firing to folder", from_firing_to_folder},
 		{"joining", joining_extends},
 		{"the step leads", the_step_leads},
+		{"a worse firing", a_worse_firing_leads},
+		{"what goes on", what_goes_on_leads},
+		{"quiet", quiet_tells_nobody},
+		{"loud joins quiet", loud_joins_quiet},
+		{"storm joins", a_storm_joins},
+		{"names the first", later_ones_name_the_first},
 		{"collectors and hooks", collectors_and_hooks},
 		{"late source", late_source_is_partial},
 		{"no write permission", without_write_permission},
