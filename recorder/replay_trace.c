@@ -4,8 +4,9 @@
  * each) and fed by their ends: a span is known once it is over, as it is live.
  *
  * Steps: spans whose name matches a pattern (ProfilerStep#7); where there are none, the spans of a track that
- * carry the same `step` in their args make one step. Where no track has enough steps to learn from, every
- * name that is frequent on a track is a series that may fire, but for those that nest in themselves.
+ * carry the same `step` in their args make one step, and its own work is told to its peers (replay_busy.h). Where no
+ * track has enough steps to learn from, every name that is frequent on a track is a series that may fire, but for
+ * those that nest in themselves.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "ns.h"
 #include "plain_text.h"
 #include "replay.h"
+#include "replay_busy.h"
 
 enum {
 	SPANS_MAX = 1 << 26,
@@ -70,6 +72,7 @@ struct trace {
 	struct span *span;
 	size_t count, room;
 	uint32_t step_name;
+	struct replay_busy *busy; /* where steps are made of args */
 	bool has_step_args, has_named_steps;
 };
 
@@ -283,6 +286,13 @@ static int by_track_and_step(const void *a_, const void *b_)
 	return a->step < b->step ? -1 : a->step > b->step;
 }
 
+static int by_step_and_begin(const void *a_, const void *b_)
+{
+	const struct span *a = a_, *b = b_;
+	int order = by_track_and_step(a, b);
+	return order ? order : a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
 static int by_end(const void *a_, const void *b_)
 {
 	const struct span *a = a_, *b = b_;
@@ -292,12 +302,28 @@ static int by_end(const void *a_, const void *b_)
 	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
 }
 
+/* The spans of one step of a track. */
+static int tell_busy(struct trace *trace, size_t from, size_t end)
+{
+	for (size_t i = from; i < end; i++) {
+		const struct span *span = &trace->span[i];
+		int result = replay_busy_span(trace->busy, span->track, span->step, span->name,
+					      trace->names.text[span->name], span->start_ns, end_of(span));
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
 /* Adds one step a track and step number, from the first begin to the last end of its spans. */
 static int make_steps(struct trace *trace)
 {
 	size_t spans = trace->count;
+	int made = replay_busy_new(&trace->busy);
+	if (made < 0)
+		return made;
 	if (spans)
-		qsort(trace->span, spans, sizeof(*trace->span), by_track_and_step);
+		qsort(trace->span, spans, sizeof(*trace->span), by_step_and_begin);
 	for (size_t i = 0, next; i < spans; i = next) {
 		struct span step = trace->span[i];
 		int64_t end_ns = end_of(&step);
@@ -311,6 +337,9 @@ static int make_steps(struct trace *trace)
 		}
 		if (step.step == INT64_MIN)
 			continue;
+		int told = tell_busy(trace, i, next);
+		if (told < 0)
+			return told;
 		step.duration_ns = ns_sub(end_ns, step.start_ns);
 		step.name = trace->step_name;
 		struct row *row = rows_take(&trace->rows, step.track, step.name);
@@ -369,13 +398,32 @@ static void make_series(struct trace *trace)
 	}
 }
 
-/* "process/thread", as the trace names them. */
+/* "pid 3 tid 7"; "process/thread" where they are no numbers. */
 static void track_text(const void *context, uint32_t source, uint64_t track, char *out, size_t room)
 {
 	const struct trace *trace = context;
 	(void)source;
-	if (track < trace->tracks.count)
-		snprintf(out, room, "%s", trace->tracks.text[track]);
+	const char *text = track < trace->tracks.count ? trace->tracks.text[track] : "";
+	size_t pid_bytes = strspn(text, "-0123456789"), tid_bytes = 0;
+	if (pid_bytes && text[pid_bytes] == '/')
+		tid_bytes = strspn(text + pid_bytes + 1, "-0123456789");
+	if (tid_bytes && !text[pid_bytes + 1 + tid_bytes])
+		snprintf(out, room, "pid %.*s tid %s", (int)pid_bytes, text, text + pid_bytes + 1);
+	else
+		snprintf(out, room, "%s", text);
+}
+
+static void feed_busy(struct trace *trace, int64_t now_ns)
+{
+	struct replay *replay = trace->replay;
+	struct triggers_sample sample;
+	for (uint32_t series; trace->busy; replay->samples++) {
+		series = replay_busy_next(trace->busy, now_ns, &sample);
+		if (series == TRIGGERS_SERIES_NONE)
+			return;
+		replay_advance(replay, now_ns);
+		triggers_engine_observe(replay->engine, series, &sample);
+	}
 }
 
 static void feed(struct trace *trace)
@@ -388,6 +436,7 @@ static void feed(struct trace *trace)
 		struct row *row = rows_place(&trace->rows, span->track, span->name);
 		if (i % 4096 == 0)
 			replay_progress(replay, i, "spans judged");
+		feed_busy(trace, end_of(span));
 		if (row->series == TRIGGERS_SERIES_NONE)
 			continue;
 		struct triggers_sample sample = {.start_ns = span->start_ns,
@@ -437,14 +486,17 @@ int replay_trace(struct replay *replay, const char *path, char *error, size_t er
 		replay->track_context = &trace;
 		if (!trace.has_named_steps && trace.has_step_args)
 			result = make_steps(&trace);
+		if (!result)
+			make_series(&trace);
+		if (!result && trace.busy)
+			result = replay_busy_series(trace.busy, replay->engine, track_text, &trace);
 		if (result)
 			snprintf(error, error_room, "%.200s: %s", path, strerror(-result));
-		else {
-			make_series(&trace);
+		else
 			feed(&trace);
-		}
 		replay_end(replay);
 	}
+	replay_busy_free(trace.busy);
 	replay_progress_clear(replay);
 	free(trace.span);
 	free(trace.rows.row);

@@ -269,10 +269,14 @@ static void write_stretched(const char *path, const struct stretch *stretch)
 	ck_assert_int_eq(fclose(file), 0);
 }
 
-/* The firings that passed, as lines of JSON in *ret_lines; how many. */
+/*
+ * The firings of what judges single spans that passed, as lines of JSON in *ret_lines; how many. (One of the traces has
+ * a real straggler, stretched or not: test_replay.c, tests/cli/straggler.sh.)
+ */
 static unsigned passed(const char *path, char **ret_lines)
 {
-	static const struct replay_settings settings = {.json = true};
+	static const struct replay_settings settings = {.json = true,
+							.trigger = {{"latency_spike", "stall"}, 2}};
 	char error[512] = "";
 	size_t bytes;
 	struct replay replay = {.settings = &settings, .out = open_memstream(ret_lines, &bytes)};

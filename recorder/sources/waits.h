@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sources/waits.h: which spans are no own work of their track: collectives, transfers between ranks, and waiting.
+ *
+ * Names are told apart without regard to case, '-' and '_': "all-reduce.3" (XLA), "c10d::allreduce_" (PyTorch),
+ * "ncclDevKernel_AllReduce_Sum_f32_RING_LL" and "grads_all_reduce" are one kind of thing.
+ */
+#ifndef RECORDER_SOURCES_WAITS_H
+#define RECORDER_SOURCES_WAITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether a name (only its first 255 bytes count) is one of the shipped patterns. */
+bool waits_name(const char *name, size_t bytes);
+
+#endif
