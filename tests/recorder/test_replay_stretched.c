@@ -276,7 +276,7 @@ static void write_stretched(const char *path, const struct stretch *stretch)
 static unsigned passed(const char *path, char **ret_lines)
 {
 	static const struct replay_settings settings = {.json = true,
-							.trigger = {{"latency_spike", "stall"}, 2}};
+							.trigger = {2, {"latency_spike", "stall"}}};
 	char error[512] = "";
 	size_t bytes;
 	struct replay replay = {.settings = &settings, .out = open_memstream(ret_lines, &bytes)};
