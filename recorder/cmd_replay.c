@@ -105,6 +105,7 @@ static int replay_incident(const struct command_call *call, struct replay *repla
 		snprintf(run, sizeof(run), "%.8s", entry.id);
 		*ret_about = (struct replay_about){.known = true, .t0_ns = entry.t0_ns};
 		snprintf(ret_about->trigger, sizeof(ret_about->trigger), "%s", entry.trigger);
+		snprintf(ret_about->store, sizeof(ret_about->store), "%s", incidents_store_path(store));
 		if (result < 0)
 			status = command_failed(call, "%s: %s", entry.folder, strerror(-result));
 		else if (windows.count == 0)
@@ -174,29 +175,29 @@ static int replay_twice(const struct command_call *call, struct replay *replay, 
 	const struct replay_options *options = call->options;
 	bool is_stdin = options->steps && !strcmp(what, "-");
 	struct replay_settings settings = *replay->settings;
-	struct replay_side *sides = calloc(2, sizeof(*sides));
-	struct replay configured = {.settings = &settings, .progress = replay->progress, .fired = replay_side_take,
-				    .fired_context = &sides[0]};
+	struct replay_sides *sides = calloc(1, sizeof(*sides));
+	struct replay configured = {.settings = &settings, .progress = replay->progress, .fired = replay_side_take};
 	struct replay_about about = {.known = false};
 	int fd = is_stdin && sides ? spool_stdin() : -1;
-	settings.set.count = 0;
-	settings.json = true; /* no words in between */
 	int status = COMMAND_DONE;
 	if (!sides)
 		status = command_failed(call, "out of memory");
 	else if (is_stdin && fd < 0)
 		status = command_failed(call, "stdin: %s", strerror(errno));
+	settings.set.count = 0;
+	configured.fired_context = sides ? &sides->before : NULL;
 	if (status == COMMAND_DONE)
 		status = replay_one(call, &configured, what, fd, &about);
 	replay_free(&configured);
 	replay->fired = replay_side_take;
-	replay->fired_context = sides ? &sides[1] : NULL;
+	replay->fired_context = sides ? &sides->after : NULL;
 	if (status == COMMAND_DONE)
 		status = replay_one(call, replay, what, fd, &about);
 	replay->fired = NULL;
-	if (status == COMMAND_DONE && !replay_interrupted())
-		replay_compare(&sides[0], &sides[1], &about, call->argc > 1 ? what : NULL,
-			       options->settings.json, compared);
+	if (status == COMMAND_DONE && !replay_interrupted()) {
+		replay_compare_past(&about, replay->settings, sides);
+		replay_compare(sides, &about, call->argc > 1 ? what : NULL, options->settings.json, compared);
+	}
 	if (fd >= 0)
 		close(fd);
 	free(sides);

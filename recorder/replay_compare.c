@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "replay_compare.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "ns.h"
 #include "output.h"
+#include "replay_past.h"
 #include "replay_report.h"
 
 void replay_side_take(void *side_, const struct triggers_firing *firing)
@@ -57,31 +59,71 @@ static bool found_earlier(const struct replay_side *before, const struct replay_
 	return true;
 }
 
-static void compare_json(const struct replay_side *before, const struct replay_side *after, bool both,
-			 int64_t earlier_ns, const char *name, FILE *out)
+void replay_compare_past(const struct replay_about *about, const struct replay_settings *settings,
+			 struct replay_sides *sides)
+{
+	struct replay_settings quiet[2] = {*settings, *settings};
+	struct replay_side *side[2] = {&sides->past_before, &sides->past_after};
+	struct replay_past *past = NULL;
+	char error[256];
+	int result = about->known ? replay_past_read(about->store, about->t0_ns, &past) : -ENODATA;
+	quiet[0].set.count = 0;
+	for (int i = 0; i < 2 && result == 0; i++) {
+		struct replay replay = {.settings = &quiet[i], .fired = replay_side_take, .fired_context = side[i]};
+		result = replay_past_run(past, &replay, error, sizeof(error));
+		replay_free(&replay);
+	}
+	if (result == 0)
+		sides->past_ns = replay_past_length_ns(past);
+	replay_past_free(past);
+}
+
+static void add_side(cJSON *json, const char *name, const struct replay_side *side)
+{
+	cJSON *object = cJSON_AddObjectToObject(json, name);
+	output_json_count(object, "critical", side->critical);
+	output_json_count(object, "warn", side->warn);
+}
+
+static void compare_json(const struct replay_sides *sides, bool both, int64_t earlier_ns, const char *name, FILE *out)
 {
 	cJSON *json = cJSON_CreateObject(), *compared = cJSON_AddObjectToObject(json, "compared");
-	const struct replay_side *sides[] = {before, after};
-	static const char *const names[] = {"as_configured", "with_set"};
 	output_json_text(compared, "of", name);
-	for (int i = 0; i < 2; i++) {
-		cJSON *side = cJSON_AddObjectToObject(compared, names[i]);
-		output_json_count(side, "critical", sides[i]->critical);
-		output_json_count(side, "warn", sides[i]->warn);
-	}
+	add_side(compared, "as_configured", &sides->before);
+	add_side(compared, "with_set", &sides->after);
 	if (both)
 		output_json_ns(compared, "found_earlier_ns", earlier_ns);
+	if (sides->past_ns) {
+		cJSON *past = cJSON_AddObjectToObject(compared, "past");
+		output_json_ns(past, "length_ns", sides->past_ns);
+		add_side(past, "as_configured", &sides->past_before);
+		add_side(past, "with_set", &sides->past_after);
+	}
 	replay_report_json(json, out);
 }
 
-void replay_compare(const struct replay_side *before, const struct replay_side *after, const struct replay_about *about,
-		    const char *name, bool json, FILE *out)
+static void past_text(const struct replay_sides *sides, FILE *out)
 {
+	char text[OUTPUT_TEXT_MAX] = "24 h";
+	const struct replay_side *before = &sides->past_before, *after = &sides->past_after;
+	if (sides->past_ns < REPLAY_DAY_NS - REPLAY_HOUR_NS / 2)
+		output_duration(text, sides->past_ns);
+	fprintf(out, "; over the last %s: %llu -> %llu warn", text, (unsigned long long)before->warn,
+		(unsigned long long)after->warn);
+	if (before->critical || after->critical)
+		fprintf(out, ", %llu -> %llu critical", (unsigned long long)before->critical,
+			(unsigned long long)after->critical);
+}
+
+void replay_compare(const struct replay_sides *sides, const struct replay_about *about, const char *name, bool json,
+		    FILE *out)
+{
+	const struct replay_side *before = &sides->before, *after = &sides->after;
 	char text[OUTPUT_TEXT_MAX];
 	int64_t earlier_ns = 0;
 	bool both = found_earlier(before, after, about, &earlier_ns);
 	if (json) {
-		compare_json(before, after, both, earlier_ns, name, out);
+		compare_json(sides, both, earlier_ns, name, out);
 		return;
 	}
 	fprintf(out, "%s%sfirings %llu -> %llu", name ? name : "", name ? ": " : "",
@@ -92,5 +134,7 @@ void replay_compare(const struct replay_side *before, const struct replay_side *
 	if (both && earlier_ns)
 		fprintf(out, ", found %s %s", output_duration(text, apart(earlier_ns, 0)),
 			earlier_ns > 0 ? "earlier" : "later");
+	if (sides->past_ns)
+		past_text(sides, out);
 	fputc('\n', out);
 }

@@ -240,25 +240,29 @@ static void feed_event(struct rings *rings, const struct moment *moment, int64_t
 static void feed(struct rings *rings)
 {
 	struct replay *replay = rings->replay;
-	int64_t end_ns = INT64_MIN, sample = 0;
+	int64_t end_ns = INT64_MIN, steps = 0;
 	if (rings->count)
 		qsort(rings->moment, rings->count, sizeof(*rings->moment), by_time);
 	for (size_t i = 0; i < rings->count && !replay_interrupted(); i++) {
 		const struct moment *moment = &rings->moment[i];
 		if (i % 4096 == 0)
 			replay_progress(replay, i, "events");
+		bool is_step = moment->kind == DREC_MARK && moment->mark == DREC_MARK_STEP_END;
+		replay->sample = steps; /* of what is open */
 		replay_advance(replay, moment->at_ns);
 		series_tick(rings->series);
 		if (moment->kind)
-			feed_event(rings, moment, sample++);
+			feed_event(rings, moment, is_step ? steps : steps - 1);
 		else
 			series_open(rings->series, &rings->file[moment->file].source, moment->mark, moment->track,
 				    moment->name, moment->start_ns, moment->id);
-		replay->steps += moment->kind == DREC_MARK && moment->mark == DREC_MARK_STEP_END;
+		steps += is_step;
 	}
 	for (unsigned i = 0; i < rings->n_files; i++)
 		if (rings->file[i].end_ns > end_ns)
 			end_ns = rings->file[i].end_ns;
+	replay->steps += (uint64_t)steps;
+	replay->sample = steps;
 	if (!rings->count)
 		return;
 	replay_advance(replay, end_ns);
