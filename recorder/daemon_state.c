@@ -124,34 +124,6 @@ out:
 	return result;
 }
 
-static void restore_suppressed(struct daemon *daemon)
-{
-	struct suppressed *log;
-	int result = suppressed_read(daemon->store_path, &log);
-	if (result == 0) {
-		suppressed_free(daemon->suppressed);
-		daemon->suppressed = log;
-	} else if (result != -ENOENT) {
-		log_warnx("suppressed.anew", "%s/" SUPPRESSED_FILE ": %s; what was held back before is forgotten",
-			  daemon->store_path, strerror(-result));
-	}
-}
-
-int daemon_state_open(struct daemon *daemon)
-{
-	restore_suppressed(daemon);
-	open_tiers(daemon);
-	int result = restore_engine(daemon);
-	if (result < 0 && result != -ENOENT)
-		log_warnx("engine.anew", "%s/engine.state: %s; the triggers learn anew", daemon->store_path,
-			  strerror(-result));
-	producers_rescan(daemon->producers);
-	int64_t mono_ns = clock_mono_ns();
-	daemon->last_save_mono_ns = mono_ns;
-	daemon->next_sync_mono_ns = mono_ns + SYNC_EVERY_NS;
-	return 0;
-}
-
 void daemon_state_restore_producer(struct daemon *daemon, struct producer *producer)
 {
 	const void *data;
@@ -239,6 +211,20 @@ static void save_suppressed(struct daemon *daemon)
 		log_warnx("suppressed.unsaved", "%s/" SUPPRESSED_FILE ": %s", daemon->store_path, strerror(-result));
 }
 
+static void restore_suppressed(struct daemon *daemon)
+{
+	struct suppressed *log;
+	int result = suppressed_read(daemon->store_path, &log);
+	if (result == 0) {
+		suppressed_free(daemon->suppressed);
+		daemon->suppressed = log;
+	} else if (result != -ENOENT) {
+		log_warnx("suppressed.anew", "%s/" SUPPRESSED_FILE ": %s; what was held back before is forgotten",
+			  daemon->store_path, strerror(-result));
+		save_suppressed(daemon);
+	}
+}
+
 static void tick_suppressed(struct daemon *daemon, int64_t mono_ns)
 {
 	int64_t every_ns = SUPPRESSED_SAVE_SHARE * daemon->suppressed_took_ns;
@@ -249,6 +235,21 @@ static void tick_suppressed(struct daemon *daemon, int64_t mono_ns)
 	save_suppressed(daemon);
 	daemon->suppressed_saved_mono_ns = mono_ns;
 	daemon->suppressed_took_ns = clock_mono_ns() - mono_ns;
+}
+
+int daemon_state_open(struct daemon *daemon)
+{
+	restore_suppressed(daemon);
+	open_tiers(daemon);
+	int result = restore_engine(daemon);
+	if (result < 0 && result != -ENOENT)
+		log_warnx("engine.anew", "%s/engine.state: %s; the triggers learn anew", daemon->store_path,
+			  strerror(-result));
+	producers_rescan(daemon->producers);
+	int64_t mono_ns = clock_mono_ns();
+	daemon->last_save_mono_ns = mono_ns;
+	daemon->next_sync_mono_ns = mono_ns + SYNC_EVERY_NS;
+	return 0;
 }
 
 /* One ring's entry; NULL where there is no memory for it. */
