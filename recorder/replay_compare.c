@@ -9,6 +9,9 @@
 #include "replay_past.h"
 #include "replay_report.h"
 
+/* The begin of what is the same anomaly may be told that far apart. */
+#define SAME_NS INT64_C(1000000)
+
 void replay_side_take(void *side_, const struct triggers_firing *firing)
 {
 	struct replay_side *side = side_;
@@ -41,22 +44,36 @@ static const struct replay_found *nearest(const struct replay_side *side, const 
 	return best;
 }
 
-/* How much earlier the one anomaly was noticed; false where there is not one that both sides found. */
-static bool found_earlier(const struct replay_side *before, const struct replay_side *after,
-			  const struct replay_about *about, int64_t *ret_ns)
+/* Anomalies that both sides found, and at another time. */
+struct moved {
+	unsigned count;
+	int64_t earlier_ns; /* the one that moved most; below 0: later */
+};
+
+static void note_moved(struct moved *moved, const struct replay_found *was, const struct replay_found *is)
 {
-	const struct replay_found *was = NULL, *is = NULL;
-	if (about->known) {
-		was = nearest(before, about->trigger, about->t0_ns);
-		is = nearest(after, about->trigger, about->t0_ns);
-	} else if (before->n_found == 1 && after->n_found == 1) {
-		was = &before->found[0];
-		is = nearest(after, was->trigger, was->t0_ns);
+	int64_t earlier_ns = ns_sub(was->detected_ns, is->detected_ns);
+	moved->count += earlier_ns != 0;
+	if (apart(earlier_ns, 0) > apart(moved->earlier_ns, 0))
+		moved->earlier_ns = earlier_ns;
+}
+
+static struct moved found_moved(const struct replay_side *before, const struct replay_side *after,
+				const struct replay_about *about)
+{
+	struct moved moved = {.count = 0};
+	for (unsigned i = 0; i < after->n_found && !about->known; i++) {
+		const struct replay_found *is = &after->found[i], *was = nearest(before, is->trigger, is->t0_ns);
+		if (was && apart(was->t0_ns, is->t0_ns) < SAME_NS)
+			note_moved(&moved, was, is);
 	}
-	if (!was || !is)
-		return false;
-	*ret_ns = ns_sub(was->detected_ns, is->detected_ns);
-	return true;
+	if (about->known) {
+		const struct replay_found *was = nearest(before, about->trigger, about->t0_ns),
+					  *is = nearest(after, about->trigger, about->t0_ns);
+		if (was && is)
+			note_moved(&moved, was, is);
+	}
+	return moved;
 }
 
 void replay_compare_past(const struct replay_about *about, const struct replay_settings *settings,
@@ -85,14 +102,14 @@ static void add_side(cJSON *json, const char *name, const struct replay_side *si
 	output_json_count(object, "warn", side->warn);
 }
 
-static void compare_json(const struct replay_sides *sides, bool both, int64_t earlier_ns, const char *name, FILE *out)
+static void compare_json(const struct replay_sides *sides, const struct moved *moved, const char *name, FILE *out)
 {
 	cJSON *json = cJSON_CreateObject(), *compared = cJSON_AddObjectToObject(json, "compared");
 	output_json_text(compared, "of", name);
 	add_side(compared, "as_configured", &sides->before);
 	add_side(compared, "with_set", &sides->after);
-	if (both)
-		output_json_ns(compared, "found_earlier_ns", earlier_ns);
+	output_json_count(compared, "found_at_another_time", moved->count);
+	output_json_ns(compared, "found_earlier_ns", moved->earlier_ns);
 	if (sides->past_ns) {
 		cJSON *past = cJSON_AddObjectToObject(compared, "past");
 		output_json_ns(past, "length_ns", sides->past_ns);
@@ -120,10 +137,9 @@ void replay_compare(const struct replay_sides *sides, const struct replay_about 
 {
 	const struct replay_side *before = &sides->before, *after = &sides->after;
 	char text[OUTPUT_TEXT_MAX];
-	int64_t earlier_ns = 0;
-	bool both = found_earlier(before, after, about, &earlier_ns);
+	const struct moved moved = found_moved(before, after, about);
 	if (json) {
-		compare_json(sides, both, earlier_ns, name, out);
+		compare_json(sides, &moved, name, out);
 		return;
 	}
 	fprintf(out, "%s%sfirings %llu -> %llu", name ? name : "", name ? ": " : "",
@@ -131,9 +147,13 @@ void replay_compare(const struct replay_sides *sides, const struct replay_about 
 	if (before->critical != after->critical && before->warn + after->warn)
 		fprintf(out, " (critical %llu -> %llu)", (unsigned long long)before->critical,
 			(unsigned long long)after->critical);
-	if (both && earlier_ns)
-		fprintf(out, ", found %s %s", output_duration(text, apart(earlier_ns, 0)),
-			earlier_ns > 0 ? "earlier" : "later");
+	if (moved.count)
+		fprintf(out, ", ");
+	if (moved.count && after->n_found > 1 && !about->known)
+		fprintf(out, "%u ", moved.count);
+	if (moved.count)
+		fprintf(out, "found %s%s %s", moved.count > 1 ? "up to " : "",
+			output_duration(text, apart(moved.earlier_ns, 0)), moved.earlier_ns > 0 ? "earlier" : "later");
 	if (sides->past_ns)
 		past_text(sides, out);
 	fputc('\n', out);
