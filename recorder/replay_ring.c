@@ -167,6 +167,12 @@ static int text_of_track(void *context, uint32_t id, const char **ret_text, size
 	return result;
 }
 
+static bool is_stream(void *context, uint32_t id)
+{
+	struct drec_track_info info;
+	return drec_reader_track(context, id, &info) == 0 && info.kind == DREC_TRACK_STREAM;
+}
+
 static uint32_t source_of(const struct rings *rings, const struct drec_header *header)
 {
 	for (unsigned i = 0; i + 1 < rings->n_files; i++)
@@ -195,6 +201,7 @@ static int read_file(struct rings *rings, const char *path, char *error, size_t 
 		.context = file->reader,
 		.name = text_of_name,
 		.track = text_of_track,
+		.is_stream = is_stream,
 	};
 	file->end_ns = INT64_MIN;
 	result = drec_reader_poll(file->reader, on_event, rings, 0, NULL);

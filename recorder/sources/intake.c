@@ -65,6 +65,13 @@ static int text_of_track(void *context, uint32_t id, const char **ret_text, size
 	return result;
 }
 
+static bool is_stream(void *context, uint32_t id)
+{
+	const struct intake *intake = context;
+	struct drec_track_info info;
+	return drec_reader_track(intake->producer->reader, id, &info) == 0 && info.kind == DREC_TRACK_STREAM;
+}
+
 /* The same for rings of the same job, 0 where it has no name. */
 static uint64_t job_number(const struct drec_reader *reader)
 {
@@ -127,6 +134,7 @@ int intake_new(struct producer *producer, struct series *series, struct reducer_
 		.context = intake,
 		.name = text_of_name,
 		.track = text_of_track,
+		.is_stream = is_stream,
 		.step = on_step,
 	};
 	*ret_intake = intake;

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "busy.h"
 #include "ns.h"
 #include "plain_text.h"
+#include "waits.h"
 
 enum {
 	KNOWN_FIRST = 1024,
@@ -27,6 +29,7 @@ struct known {
 	uint32_t source, track, name;
 	uint32_t series; /* TRIGGERS_SERIES_NONE: not followed */
 	uint8_t used, alarms, is_step;
+	uint8_t waits; /* of spans that are no own work: collectives, waits */
 };
 
 /* A step series, or the series of a phase: what may be open. */
@@ -42,6 +45,7 @@ struct series {
 	struct triggers_engine *engine;
 	char *patterns[SERIES_PATTERNS_MAX];
 	size_t n_patterns;
+	struct busy *busy;
 	bool follows_tracks;
 	struct known *known;
 	size_t room, used;
@@ -105,7 +109,7 @@ int series_new(struct triggers_engine *engine, char *const *patterns, size_t cou
 		series->follows_tracks |= strncmp(patterns[i], "track:", 6) == 0;
 		series->n_patterns++;
 	}
-	if (!series->known || series->n_patterns != count) {
+	if (!series->known || series->n_patterns != count || busy_new(engine, &series->busy) < 0) {
 		series_free(series);
 		return -ENOMEM;
 	}
@@ -119,6 +123,7 @@ void series_free(struct series *series)
 		return;
 	for (size_t i = 0; i < series->n_patterns; i++)
 		free(series->patterns[i]);
+	busy_free(series->busy);
 	free(series->known);
 	free(series->texts);
 	free(series);
@@ -296,6 +301,8 @@ static struct known *known_get(struct series *series, const struct series_source
 	char text[TRIGGERS_NAME_MAX] = "step";
 	if (!known || (role != TRIGGERS_STEP && !name_text(series, source, name, prefix, text)))
 		return known;
+	if (role == TRIGGERS_SPAN)
+		known->waits = waits_name(text, strlen(text));
 	if (role == TRIGGERS_SPAN && step_of_name(text, strlen(text)) >= 0)
 		known->is_step = 1;
 	else
@@ -367,8 +374,11 @@ static void finish(struct series *series, const struct series_source *source, st
 		if (step >= 0)
 			place->last_step = step;
 	}
-	if (step >= 0)
+	if (step >= 0) {
 		tell_step(series, source, known, event, phase);
+		busy_step(series->busy, source,
+			  &(struct busy_step){event->track, event->start_ns, event->end_ns, step, phase});
+	}
 	struct triggers_sample sample = {
 		.start_ns = event->start_ns,
 		.duration_ns = ns_sub(event->end_ns, event->start_ns),
@@ -465,6 +475,7 @@ static void on_span(struct series *series, const struct series_source *source, c
 		on_step_span(series, source, event);
 		return;
 	}
+	busy_span(series->busy, source, event->track, known && known->waits, event->start_ns, event->end_ns);
 	struct triggers_sample sample = {
 		.start_ns = event->start_ns,
 		.duration_ns = ns_sub(event->end_ns, event->start_ns),
@@ -547,6 +558,7 @@ void series_source_end(struct series *series, uint32_t source)
 	}
 	/* Out of memory the entries stay, and would only be found again by the same source. */
 	known_rebuild(series, series->room, source);
+	busy_source_end(series->busy, source);
 	triggers_engine_source_end(series->engine, source);
 }
 

@@ -17,6 +17,7 @@
 #ifndef RECORDER_SOURCES_SERIES_H
 #define RECORDER_SOURCES_SERIES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,8 @@ struct series_source {
 	/* A name's text, or of a track. 0 or -errno. */
 	int (*name)(void *context, uint32_t id, const char **ret_text, size_t *ret_bytes);
 	int (*track)(void *context, uint32_t id, const char **ret_text, size_t *ret_bytes);
+	/* Whether a track is a device's stream or core. NULL = none is. */
+	bool (*is_stream)(void *context, uint32_t track);
 	/* Told of every finished step before it is judged. NULL = not. */
 	void (*step)(void *context, const struct series_step *step);
 };
