@@ -133,8 +133,8 @@ static int make_operation(struct tiling *t, uint64_t *state, uint64_t number)
 	static const char *const ops[] = {"aten::mul", "aten::add_", "aten::linear", "aten::view", "aten::copy_",
 					  "aten::native_layer_norm", "aten::_scaled_dot_product_flash_attention"};
 	static const char *const kernels[] = {
-		"void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, at::detail::Array<char*, "
-		"3> >(int, at::native::AddFunctor<float>)",
+		("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, "
+		 "at::detail::Array<char*, 3> >(int, at::native::AddFunctor<float>)"),
 		"ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn",
 		"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long, ncclWork*)"};
 	unsigned long long n = number;

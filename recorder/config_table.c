@@ -124,7 +124,7 @@ const struct config_row config_rows[] = {
 	       "of the differences: 0 a level, 1 a line, 2 a parabola, 3 a cubic through the block medians"),
 	ENGINE("triggers.difference.block", COUNT, 4, 64, "16",
 	       "how many values a block median is taken over"),
-	ENGINE("triggers.difference.floor", PERCENT, 0, 10 * PPM, "\"10 %\"",
+	ENGINE("triggers.difference.floor", PERCENT, 0, 10 * PPM, "\"12.5 %\"",
 	       "share above the extrapolation below which nothing is said"),
 	ENGINE("triggers.crash.severity", SEVERITY, 0, 0, "\"note\"",
 	       "what a producer's end without a mark is: note, warn or critical"),
@@ -135,6 +135,14 @@ const struct config_row config_rows[] = {
 
 	ROW("series", TEXTS, series, 0, 0, "[\"step\", \"phase:*\", \"load\", \"next(*)\", \"device:*\"]",
 	    "series that may alarm; all others are followed for diagnosis"),
+	ROW("phases.train", TEXTS, phases.train, 0, 0, "[]",
+	    "names of spans that are no phase of their own, whatever is known of them; * is any text"),
+	ROW("phases.checkpoint", TEXTS, phases.checkpoint, 0, 0, "[]",
+	    "names of spans that save or restore, besides those known (save_checkpoint*, torch.save, ...)"),
+	ROW("phases.eval", TEXTS, phases.eval, 0, 0, "[]",
+	    "names of spans that evaluate, besides those known (eval_step*, validation, ...)"),
+	ROW("phases.compile", TEXTS, phases.compile, 0, 0, "[]",
+	    "names of spans that compile, besides those known (backend_compile, XlaCompile*, ...)"),
 
 	ENGINE("gates.warmup_steps", COUNT, 4, 256, "16", "samples of a series before it may fire"),
 	ENGINE("gates.cooldown", DURATION, 0, DAY, "\"60 s\"",

@@ -7,6 +7,7 @@ static uint32_t step;
 static void setup(void)
 {
 	watch_begin(&watch);
+	watch.only = "latency_spike";
 	step = watch_series(&watch, TRIGGERS_STEP, 0, "step");
 }
 

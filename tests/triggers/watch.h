@@ -27,6 +27,7 @@ struct watch {
 	int64_t suspected_from_ns;
 	uint64_t digest; /* of every firing and its gate, in order */
 	int64_t now_ns;
+	const char *only; /* firings of this trigger alone are written down; NULL = of all */
 };
 
 static inline void watch_digest(struct watch *watch, const void *bytes, size_t count)
@@ -38,6 +39,8 @@ static inline void watch_digest(struct watch *watch, const void *bytes, size_t c
 static inline void watch_firing(void *context, const struct triggers_firing *firing, enum triggers_gate gate)
 {
 	struct watch *watch = context;
+	if (watch->only && strcmp(watch->only, firing->trigger) != 0)
+		return;
 	if (watch->n < WATCH_KEPT) {
 		watch->firing[watch->n] = *firing;
 		watch->gate[watch->n] = gate;

@@ -21,6 +21,9 @@ static int is_part(const struct triggers_anomaly *anomaly, const struct triggers
 	int same_job = of_host || (anomaly->job && anomaly->job == source->job);
 	if (is_stall(claim) && !anomaly->is_stall)
 		return 0;
+	/* The next step is another one, however its begin was rounded. */
+	if (claim->graded && !anomaly->is_stall && anomaly->series == claim->series->id)
+		return 0;
 	if (anomaly->source != source->number && !(same_job && anomaly->is_stall))
 		return 0;
 	return claim->t0_ns < end_of(anomaly) && claim->until_ns > anomaly->t0_ns;
@@ -28,7 +31,7 @@ static int is_part(const struct triggers_anomaly *anomaly, const struct triggers
 
 int triggers_anomalies_meet(const struct triggers_anomalies *anomalies, const struct triggers_claim *claim)
 {
-	if (!claim->series || claim->by_hand)
+	if (!claim->series || claim->by_hand || claim->lasting)
 		return 0;
 	for (uint32_t i = 0; i < anomalies->count; i++)
 		if (is_part(&anomalies->kept[i], claim))
@@ -58,7 +61,7 @@ static struct triggers_anomaly *place(struct triggers_anomalies *anomalies)
 
 void triggers_anomalies_add(struct triggers_anomalies *anomalies, const struct triggers_claim *claim)
 {
-	if (!claim->series || claim->by_hand)
+	if (!claim->series || claim->by_hand || claim->lasting)
 		return;
 	for (uint32_t i = 0; i < anomalies->count; i++)
 		if (is_within(&anomalies->kept[i], claim))

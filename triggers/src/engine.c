@@ -147,6 +147,11 @@ static uint64_t group_of(const struct triggers_series_key *key)
 	return (hash ^ hash >> 29) | 1;
 }
 
+static int has_no_usual_length(const char *phase)
+{
+	return !strcmp(phase, "phase:first") || !strcmp(phase, "phase:compile") || !strncmp(phase, "phase:compile/", 14);
+}
+
 struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
 					    const struct triggers_series_key *key, const char *name,
 					    uint32_t id)
@@ -169,7 +174,8 @@ struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
 		return NULL;
 	series->rank = key->rank;
 	series->alarms = key->alarms;
-	series->learns = 1;
+	series->learns = key->role != TRIGGERS_PHASE || !has_no_usual_length(name);
+	series->varies = key->role == TRIGGERS_SPAN || (key->role == TRIGGERS_PHASE && strchr(name, '/'));
 	series->group = group_of(key);
 	if (key->job)
 		series->source->job = key->job;
@@ -255,6 +261,15 @@ void *triggers_engine_state(struct triggers_series *series, const struct trigger
 	return triggers_series_state(series, triggers_module_number(module));
 }
 
+/* The length of "phase:eval" is of phase eval. */
+static const char *phase_of(const struct triggers_series *series)
+{
+	static const char prefix[] = "phase:";
+	if (series->role == TRIGGERS_PHASE && strncmp(series->name, prefix, sizeof(prefix) - 1) == 0)
+		return series->name + sizeof(prefix) - 1;
+	return series->phase[0] ? series->phase : "train";
+}
+
 static void fill_firing(const struct triggers_engine *engine, const struct triggers_claim *claim,
 			struct triggers_firing *firing)
 {
@@ -282,24 +297,68 @@ static void fill_firing(const struct triggers_engine *engine, const struct trigg
 	snprintf(firing->trigger, sizeof(firing->trigger), "%s", claim->module->name);
 	if (series) {
 		snprintf(firing->series, sizeof(firing->series), "%s", parent ? parent->name : series->name);
-		snprintf(firing->phase, sizeof(firing->phase), "%s",
-			 series->phase[0] ? series->phase : "train");
+		snprintf(firing->phase, sizeof(firing->phase), "%s", phase_of(series));
 	}
 	memcpy(firing->evidence, claim->evidence, sizeof(firing->evidence));
+}
+
+static void tell(struct triggers_engine *engine, const struct triggers_claim *claim, enum triggers_gate gate,
+		 struct triggers_firing *ret_firing)
+{
+	struct triggers_firing firing;
+	fill_firing(engine, claim, &firing);
+	if (engine->listener.firing)
+		engine->listener.firing(engine->listener.context, &firing, gate);
+	if (ret_firing)
+		*ret_firing = firing;
+}
+
+/* Whatever was proposed, by severity; of equals the one whose module stands first in the table. */
+static void decide_proposed(struct triggers_engine *engine)
+{
+	unsigned count = engine->proposed.count;
+	int taken = 0;
+	engine->proposed.count = 0;
+	for (int severity = TRIGGERS_CRITICAL; severity >= TRIGGERS_NOTE; severity--)
+		for (unsigned i = 0; i < count; i++) {
+			struct triggers_claim *claim = &engine->proposed.claim[i];
+			if ((int)claim->severity != severity || !claim->module)
+				continue;
+			enum triggers_gate gate = taken && !claim->shadow
+							  ? TRIGGERS_SAME_ANOMALY
+							  : triggers_gates_judge(&engine->gates, engine, claim);
+			taken |= gate == TRIGGERS_PASSED || gate == TRIGGERS_COALESCED;
+			tell(engine, claim, gate, NULL);
+			claim->module = NULL; /* told of: its severity may have been lowered */
+		}
+}
+
+void triggers_engine_propose(struct triggers_engine *engine, const struct triggers_claim *claim)
+{
+	if (engine->proposed.count < TRIGGERS_PROPOSED_MAX)
+		engine->proposed.claim[engine->proposed.count++] = *claim;
 }
 
 enum triggers_gate triggers_engine_fire(struct triggers_engine *engine, const struct triggers_claim *claim,
 					struct triggers_firing *ret_firing)
 {
 	struct triggers_claim judged = *claim;
-	struct triggers_firing firing;
+	decide_proposed(engine); /* the length as such comes before a limit that it broke */
 	enum triggers_gate gate = triggers_gates_judge(&engine->gates, engine, &judged);
-	fill_firing(engine, &judged, &firing);
-	if (engine->listener.firing)
-		engine->listener.firing(engine->listener.context, &firing, gate);
-	if (ret_firing)
-		*ret_firing = firing;
+	tell(engine, &judged, gate, ret_firing);
 	return gate;
+}
+
+void triggers_engine_rebase(struct triggers_engine *engine, struct triggers_series *series, const float *values,
+			    unsigned count)
+{
+	triggers_window_clear(&series->window);
+	for (unsigned i = 0; i < count; i++)
+		triggers_window_insert(&series->window, values[i], 0);
+	for (unsigned i = 0; triggers_modules[i]; i++)
+		if (series->state_at[i] && triggers_modules[i]->rebase)
+			triggers_modules[i]->rebase(engine, series, triggers_series_state(series, i), values,
+						    count);
 }
 
 void triggers_engine_over(struct triggers_engine *engine, const struct triggers_firing *firing,
@@ -577,6 +636,7 @@ static void read_sample(const struct triggers_engine *engine, const struct trigg
 		.sample = sample->sample,
 		.index = series->samples,
 		.warm = triggers_engine_is_warm(engine, series),
+		.after_factor = 1,
 	};
 	if (series->role == TRIGGERS_COUNTER)
 		reading->value = sample->value;
@@ -601,6 +661,10 @@ static void place_step(struct triggers_series *series, struct triggers_reading *
 		reading->after_phase = reading->start_ns >= source->phase[last].end_ns;
 		source->after_phase = 0;
 	}
+	if (reading->after_phase) {
+		reading->after_factor = triggers_after_phase_factor(&series->after);
+		reading->after_slack = triggers_after_phase_slack(&series->after);
+	}
 	if (source->grace) {
 		source->grace--;
 		reading->warm = 0;
@@ -615,6 +679,8 @@ static void finish(struct triggers_engine *engine, struct triggers_series *paren
 	int was_open = series->is_open;
 	if (!reading->kept)
 		triggers_window_insert(&series->window, (float)reading->value, reading->alarm);
+	if (reading->after_phase && reading->warm && reading->median > 0)
+		triggers_after_phase_learn(&series->after, reading->value / reading->median);
 	series->samples++;
 	if (series->role == TRIGGERS_STEP && !series->phase[0] && series->window.count >= STEP_KNOWN_FROM)
 		source->step_ns = (int64_t)triggers_window_median(&series->window);
@@ -656,6 +722,7 @@ void triggers_engine_observe(struct triggers_engine *engine, uint32_t id,
 		if (series->state_at[i] && triggers_modules[i]->observe)
 			triggers_modules[i]->observe(engine, series, triggers_series_state(series, i),
 						     &reading);
+	decide_proposed(engine);
 	finish(engine, parent, series, &reading);
 }
 

@@ -8,11 +8,17 @@
 #include "peers.h"
 #include "rules.h"
 
+enum { TRIGGERS_PROPOSED_MAX = 4 }; /* modules that grade: latency_spike, shift, difference, and one to come */
+
 struct triggers_engine {
 	struct triggers_listener listener;
 	double option[TRIGGERS_OPTION_COUNT];
 	struct triggers_rules rules;
 	struct triggers_gates gates;
+	struct {
+		unsigned count;
+		struct triggers_claim claim[TRIGGERS_PROPOSED_MAX];
+	} proposed; /* about the reading that is being observed */
 	int64_t now_ns; /* of the last tick; INT64_MIN before the first */
 	int64_t due_ns; /* no module needs a tick before */
 	struct triggers_table table;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gates.h"
 
+#include <float.h>
 #include <string.h>
 
 #define HOUR_NS (INT64_C(3600) * 1000000000)
 #define DAY_NS  (24 * HOUR_NS)
 
-enum { PERIOD_MIN = 8 }; /* closer alarms are a cluster, not a period */
+/* By how much more than the last one a firing must exceed the usual to be news in its cooldown. */
+#define WORSE 1.25
+
+enum { PERIOD_LONG = 100, PERIOD_MIN = 8 }; /* closer alarms are a cluster, not a period */
 
 void triggers_gates_init(struct triggers_gates *gates)
 {
@@ -49,34 +53,58 @@ static int touches_capture(const struct triggers_gates *gates, const struct trig
 	return 0;
 }
 
+static double excess(const struct triggers_claim *claim)
+{
+	return claim->expected > 0 ? claim->value / claim->expected - 1 : 0;
+}
+
+/* Within 2 samples or 0.5 %; of short gaps within one, as there are few of them to be alike by chance. */
 static int same_gap(uint64_t a, uint64_t b)
 {
 	uint64_t difference = a > b ? a - b : b - a;
+	if (a < PERIOD_LONG)
+		return difference <= 1;
 	return difference <= 2 || difference <= a / 200;
 }
 
-/* How many times in a row the gap up to `index` has been seen: 0 .. 3. */
-static int periods(const struct triggers_series *series, uint64_t index)
+/*
+ * How many times in a row the gap up to this alarm has been seen: 0 .. 3. One that is worse than those before is not
+ * explained by them: in a job with a few slow steps two gaps are soon alike by chance.
+ */
+static int periods(const struct triggers_series *series, const struct triggers_claim *claim)
 {
-	uint64_t at[6] = {index};
+	uint64_t at[6] = {claim->index};
 	unsigned n = 1;
-	for (unsigned i = 0; i < series->n_alarm_index && i < 4; i++)
+	double worst = 0;
+	/* Another module may have claimed the same sample. */
+	unsigned same = series->n_alarm_index && series->alarm_index[0] >= claim->index;
+	for (unsigned i = same; i < series->n_alarm_index && i < 4; i++)
 		at[n++] = series->alarm_index[i];
-	if (series->n_alarm_index <= 4)
-		at[n++] = 0; /* the start counts as one while it is remembered */
+	/* The start counts as one while it is remembered, for what comes at every so many hundred steps. */
+	if (series->n_alarm_index <= 4 && n > 1 && at[n - 1] + 1 >= PERIOD_LONG)
+		at[n++] = 0;
+	if (n < 3)
+		return 0;
 	uint64_t gap = at[0] - at[1];
 	int equal = 0;
-	for (unsigned i = 1; i + 1 < n && at[i] >= at[i + 1] && same_gap(gap, at[i] - at[i + 1]); i++)
+	for (unsigned i = 1; i + 1 < n && at[i] >= at[i + 1] && same_gap(gap, at[i] - at[i + 1]); i++) {
+		if ((double)series->alarm_excess[i - 1 + same] > worst)
+			worst = (double)series->alarm_excess[i - 1 + same];
 		equal++;
+	}
+	if (claim->graded && excess(claim) > WORSE * worst)
+		return 0;
 	return gap >= PERIOD_MIN && at[0] > at[1] ? equal : 0;
 }
 
-static void remember_alarm(struct triggers_series *series, uint64_t index)
+static void remember_alarm(struct triggers_series *series, const struct triggers_claim *claim)
 {
-	if (series->n_alarm_index && series->alarm_index[0] >= index)
+	if (series->n_alarm_index && series->alarm_index[0] >= claim->index)
 		return;
 	memmove(series->alarm_index + 1, series->alarm_index, 3 * sizeof(series->alarm_index[0]));
-	series->alarm_index[0] = index;
+	memmove(series->alarm_excess + 1, series->alarm_excess, 3 * sizeof(series->alarm_excess[0]));
+	series->alarm_index[0] = claim->index;
+	series->alarm_excess[0] = claim->graded ? (float)excess(claim) : FLT_MAX;
 	series->n_alarm_index++;
 }
 
@@ -84,11 +112,11 @@ static void remember_alarm(struct triggers_series *series, uint64_t index)
 static int lower_periodic(struct triggers_claim *claim)
 {
 	struct triggers_series *series = claim->series;
-	if (!series || claim->shadow || claim->severity == TRIGGERS_NOTE)
+	if (!series || claim->shadow || claim->lasting || claim->severity == TRIGGERS_NOTE)
 		return 0;
-	int equal = periods(series, claim->index);
+	int equal = periods(series, claim);
 	int lowered = (int)claim->severity - (equal > 2 ? 2 : equal);
-	remember_alarm(series, claim->index);
+	remember_alarm(series, claim);
 	if (equal)
 		claim->severity = lowered > TRIGGERS_NOTE ? (enum triggers_severity)lowered : TRIGGERS_NOTE;
 	return equal && claim->severity == TRIGGERS_NOTE;
@@ -104,20 +132,33 @@ static int is_coalesced(struct triggers_gates *gates, const struct triggers_engi
 }
 
 /*
+ * Those that judge the same lengths cool down together: else each would in turn tell of what the other has told. A slow
+ * evaluation or span says nothing of the steps of training, which only both of them judge.
+ */
+static unsigned cooling_place(const struct triggers_claim *claim)
+{
+	int is_step = claim->series && triggers_series_is_train(claim->series) && claim->graded && !claim->lasting;
+	return triggers_module_number(is_step ? &triggers_module_difference : claim->module);
+}
+
+/*
  * What was under way already when the last one passed is the same event, seen on another track or rank. For a stall
  * of a known job that has been judged by what its anomaly meets.
  */
 static int is_cooling(const struct triggers_gates *gates, const struct triggers_engine *engine,
 		      const struct triggers_claim *claim)
 {
-	unsigned module = triggers_module_number(claim->module);
+	unsigned module = cooling_place(claim);
 	int64_t passed_ns = gates->passed_ns[module];
 	int64_t cooldown_ns = triggers_engine_option_ns(engine, TRIGGERS_OPTION_GATE_COOLDOWN);
 	if (claim->by_hand || passed_ns == INT64_MIN || (int)claim->severity > gates->passed_severity[module])
 		return 0;
 	if (claim->module == &triggers_module_stall)
 		return cooldown_ns && !claim->series->source->job && claim->t0_ns < passed_ns;
-	return claim->detected_ns - passed_ns < cooldown_ns || (cooldown_ns && claim->t0_ns < passed_ns);
+	if (claim->graded && excess(claim) > WORSE * gates->passed_excess[module])
+		return 0;
+	return claim->detected_ns - passed_ns < cooldown_ns ||
+	       (cooldown_ns && !claim->lasting && claim->t0_ns < passed_ns);
 }
 
 static void forget_older_than_a_day(struct triggers_gates *gates, int64_t now_ns)
@@ -129,35 +170,64 @@ static void forget_older_than_a_day(struct triggers_gates *gates, int64_t now_ns
 	memmove(gates->spent, gates->spent + old, gates->n_spent * sizeof(gates->spent[0]));
 }
 
-/* Whether one more fits a budget of `limit`. What is not reserved may use only the open share. */
-static int fits(const struct triggers_gates *gates, int64_t now_ns, int64_t period_ns, double limit,
-		double reserve, int reserved)
+static enum triggers_weight weight_of(const struct triggers_claim *claim)
 {
-	double spent = 0, spent_open = 0;
+	if (claim->severity == TRIGGERS_CRITICAL || claim->by_hand)
+		return TRIGGERS_WEIGHT_RESERVED;
+	if (!claim->graded)
+		return TRIGGERS_WEIGHT_LARGE;
+	if (claim->lasting)
+		return TRIGGERS_WEIGHT_MIDDLE;
+	return excess(claim) < 0.25  ? TRIGGERS_WEIGHT_SMALL
+	       : excess(claim) < 0.5 ? TRIGGERS_WEIGHT_MIDDLE
+				     : TRIGGERS_WEIGHT_LARGE;
+}
+
+/* Whether one more fits a budget of `limit`, of which the share `reserve` is kept for the weightiest. */
+static int fits(const struct triggers_gates *gates, int64_t now_ns, int64_t period_ns, double limit,
+		double reserve, enum triggers_weight weight)
+{
+	static const double share[TRIGGERS_WEIGHT_LIMIT] = {1. / 3, 2. / 3, 1, 1};
+	double spent = 0, as_light = 0, open = 0;
 	for (uint32_t i = 0; i < gates->n_spent; i++)
 		if (now_ns - gates->spent[i].at_ns < period_ns) {
 			spent++;
-			spent_open += !gates->spent[i].reserved;
+			as_light += gates->spent[i].weight <= weight;
+			open += gates->spent[i].weight < TRIGGERS_WEIGHT_RESERVED;
 		}
-	return spent + 1 <= limit && (reserved || spent_open + 1 <= limit * (1 - reserve));
+	if (weight == TRIGGERS_WEIGHT_RESERVED)
+		return spent + 1 <= limit;
+	double open_limit = limit * (1 - reserve), light_limit = open_limit * share[weight];
+	if (light_limit < 1)
+		light_limit = 1; /* a small budget has room for a small one too, if for any */
+	return spent + 1 <= limit && open + 1 <= open_limit && as_light + 1 <= light_limit;
 }
 
 static enum triggers_gate spend(struct triggers_gates *gates, const struct triggers_engine *engine,
 				const struct triggers_claim *claim)
 {
 	int64_t now_ns = claim->detected_ns;
-	int reserved = claim->severity == TRIGGERS_CRITICAL || claim->by_hand;
+	enum triggers_weight weight = weight_of(claim);
 	double reserve = triggers_engine_option(engine, TRIGGERS_OPTION_GATE_RESERVE);
 	forget_older_than_a_day(gates, now_ns);
 	if (!fits(gates, now_ns, HOUR_NS, triggers_engine_option(engine, TRIGGERS_OPTION_GATE_HOUR), reserve,
-		  reserved))
+		  weight))
 		return TRIGGERS_BUDGET_HOUR;
 	if (gates->n_spent == TRIGGERS_SPENT_MAX ||
 	    !fits(gates, now_ns, DAY_NS, triggers_engine_option(engine, TRIGGERS_OPTION_GATE_DAY), reserve,
-		  reserved))
+		  weight))
 		return TRIGGERS_BUDGET_DAY;
-	gates->spent[gates->n_spent++] = (struct triggers_spent){.at_ns = now_ns, .reserved = reserved};
+	gates->spent[gates->n_spent++] = (struct triggers_spent){.at_ns = now_ns, .weight = weight};
 	return TRIGGERS_PASSED;
+}
+
+/* The next one of this trigger cools down, unless it is worse. */
+static void note_passed(struct triggers_gates *gates, const struct triggers_claim *claim)
+{
+	unsigned module = cooling_place(claim);
+	gates->passed_ns[module] = claim->detected_ns;
+	gates->passed_severity[module] = (int)claim->severity;
+	gates->passed_excess[module] = excess(claim);
 }
 
 enum triggers_gate triggers_gates_judge(struct triggers_gates *gates, const struct triggers_engine *engine,
@@ -183,9 +253,7 @@ enum triggers_gate triggers_gates_judge(struct triggers_gates *gates, const stru
 	enum triggers_gate gate = spend(gates, engine, claim);
 	if (gate != TRIGGERS_PASSED)
 		return gate;
-	unsigned module = triggers_module_number(claim->module);
-	gates->passed_ns[module] = claim->detected_ns;
-	gates->passed_severity[module] = (int)claim->severity;
+	note_passed(gates, claim);
 	gates->waiting = 1;
 	gates->waiting_by_hand = claim->by_hand;
 	gates->waiting_ns = claim->detected_ns;
@@ -228,6 +296,7 @@ void triggers_gates_save(const struct triggers_gates *gates, struct triggers_wri
 		triggers_write_text(writer, triggers_modules[i]->name);
 		triggers_write_i64(writer, gates->passed_ns[i]);
 		triggers_write_u32(writer, (uint32_t)gates->passed_severity[i]);
+		triggers_write_double(writer, gates->passed_excess[i]);
 	}
 	triggers_write_u32(writer, (uint32_t)gates->waiting | (uint32_t)gates->waiting_by_hand << 1);
 	triggers_write_i64(writer, gates->waiting_ns);
@@ -235,7 +304,7 @@ void triggers_gates_save(const struct triggers_gates *gates, struct triggers_wri
 	triggers_write_u32(writer, gates->n_spent);
 	for (uint32_t i = 0; i < gates->n_spent; i++) {
 		triggers_write_i64(writer, gates->spent[i].at_ns);
-		triggers_write_u32(writer, (uint32_t)gates->spent[i].reserved);
+		triggers_write_u32(writer, (uint32_t)gates->spent[i].weight);
 	}
 	triggers_write_u32(writer, gates->n_captures);
 	for (int i = 0; i < TRIGGERS_CAPTURES_KEPT; i++) {
@@ -251,12 +320,14 @@ static void restore_passed(struct triggers_gates *gates, struct triggers_cursor 
 	triggers_read_text(cursor, name, sizeof(name));
 	int64_t passed_ns = triggers_read_ns(cursor);
 	uint32_t severity = triggers_read_u32(cursor);
+	double passed_excess = triggers_read_double(cursor);
 	if (severity > TRIGGERS_CRITICAL)
 		cursor->failed = 1;
 	for (unsigned i = 0; triggers_modules[i] && !cursor->failed; i++)
 		if (!strcmp(triggers_modules[i]->name, name)) {
 			gates->passed_ns[i] = passed_ns;
 			gates->passed_severity[i] = (int)severity;
+			gates->passed_excess[i] = passed_excess;
 		}
 }
 
@@ -277,7 +348,11 @@ void triggers_gates_restore(struct triggers_gates *gates, struct triggers_cursor
 		cursor->failed = 1;
 	for (uint32_t i = 0; i < n_spent && !cursor->failed; i++) {
 		gates->spent[i].at_ns = triggers_read_ns(cursor);
-		gates->spent[i].reserved = triggers_read_u32(cursor) != 0;
+		uint32_t weight = triggers_read_u32(cursor);
+		if (weight >= TRIGGERS_WEIGHT_LIMIT)
+			cursor->failed = 1;
+		else
+			gates->spent[i].weight = (enum triggers_weight)weight;
 		gates->n_spent = i + 1;
 	}
 	gates->n_captures = triggers_read_u32(cursor);

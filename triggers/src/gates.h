@@ -5,14 +5,17 @@
  *
  *  own capture   the span touches one of our captures, from one step before to two after it
  *  warm-up       the module says that the series is not known well enough
- *  periodic      two equal gaps between the last alarms of a series (within 2 samples or 0.5 %, counting the
+ *  periodic      two equal gaps between the last alarms of a series (within 2 samples or 0.5 %; from 100 on counting the
  *                start as one of them) lower the severity by one, three by two; what falls below a note is kept out
  *  shadow        a note that its module only records
  *  coalescing    an incident still waits for its post window: the firing joins it
  *  same anomaly  its time meets an anomaly that has an incident (anomalies.h)
- *  cooldown      the same trigger passed less than 60 s ago and was at least as severe. Not for a stall: it is still
- *                going on, and nothing else would ever tell of it
- *  budgets       at most 12 an hour and 48 a day; half of each only for critical firings and those by hand
+ *  cooldown      the same trigger (for steps latency_spike and difference are one) passed less than 60 s ago, at least as
+ *                severe and about as bad: what exceeds the usual by a quarter more than the last one did passes. Not for a
+ *                stall: it is still going on, and nothing else would ever tell of it
+ *  budgets       at most 12 an hour and 48 a day; half of each only for critical firings and those by hand. Of the other
+ *                half slow steps below 1.25 x the usual take at most a third, and below 1.5 x two thirds: a job that is
+ *                noisy by nature must not spend what is wanted for the bad ones
  */
 #ifndef TRIGGERS_GATES_H
 #define TRIGGERS_GATES_H
@@ -22,15 +25,25 @@
 
 enum { TRIGGERS_CAPTURES_KEPT = 16, TRIGGERS_SPENT_MAX = 1024 };
 
+/* How bad a claim is: what it may spend. */
+enum triggers_weight {
+	TRIGGERS_WEIGHT_SMALL,    /* a length below 1.25 x the usual */
+	TRIGGERS_WEIGHT_MIDDLE,   /* below 1.5 x, or a shift */
+	TRIGGERS_WEIGHT_LARGE,    /* any other */
+	TRIGGERS_WEIGHT_RESERVED, /* critical or by hand */
+	TRIGGERS_WEIGHT_LIMIT
+};
+
 struct triggers_spent {
 	int64_t at_ns;
-	int reserved; /* critical or by hand */
+	enum triggers_weight weight;
 };
 
 struct triggers_gates {
 	int64_t now_ns;                          /* newest time seen */
 	int64_t passed_ns[TRIGGERS_MODULES_MAX]; /* a module's last passed claim; INT64_MIN = none */
 	int passed_severity[TRIGGERS_MODULES_MAX];
+	double passed_excess[TRIGGERS_MODULES_MAX]; /* of graded ones: value over expected, less 1 */
 	int waiting; /* an incident takes others in */
 	int waiting_by_hand;
 	int64_t waiting_ns;

@@ -25,7 +25,9 @@ struct triggers_reading {
 	int64_t step, sample;
 	uint64_t index;  /* number of this sample in its series, from 0 */
 	int warm;        /* the series has seen enough to fire */
-	int after_phase; /* a step that follows a phase: slow by nature */
+	/* A step that follows a phase is slow by nature: by this factor, and as long as that is not known by more. */
+	int after_phase;
+	double after_factor, after_slack; /* 1 and 0 for others */
 	/* Modules say: */
 	int stalled; /* a stall has already fired for it */
 	int alarm;   /* too high: stays in the window, marked */
@@ -53,6 +55,8 @@ struct triggers_claim {
 	uint64_t index; /* sample number, for the periodic memory */
 	int ongoing, shadow, warmup;
 	int quiet;   /* an incident, but nobody is told */
+	int graded;  /* value / expected says how bad it is: latency_spike, difference, shift */
+	int lasting; /* a state, not a moment: it is no part of what happened meanwhile */
 	int by_hand; /* asked for: no cooldown, and the reserved budget */
 	int still;   /* claimed before and still going on: neither equal gaps nor a capture of ours explain it */
 	char evidence[TRIGGERS_TEXT_MAX];
@@ -74,6 +78,9 @@ struct triggers_module {
 	/* Returns when it wants to be called next, INT64_MAX = when something changes. */
 	int64_t (*tick)(struct triggers_engine *engine, struct triggers_series *series, void *state,
 			int64_t now_ns);
+	/* The series has a new usual level: it begins again from these values. */
+	void (*rebase)(struct triggers_engine *engine, struct triggers_series *series, void *state,
+		       const float *values, unsigned count);
 	void (*signal)(struct triggers_engine *engine, const struct triggers_signal *signal);
 	void (*believe)(const struct triggers_engine *engine, const struct triggers_series *series,
 			const void *state, struct triggers_belief *belief);
@@ -129,6 +136,14 @@ struct triggers_series *triggers_engine_at(const struct triggers_engine *engine,
 /* Gates and listener. Fills *ret_firing (may be NULL) as the listener saw it. */
 enum triggers_gate triggers_engine_fire(struct triggers_engine *engine, const struct triggers_claim *claim,
 					struct triggers_firing *ret_firing);
+/*
+ * From observe() alone, for a graded claim: of several about the same reading the gravest that the gates let through is
+ * told of, the others are part of the same anomaly.
+ */
+void triggers_engine_propose(struct triggers_engine *engine, const struct triggers_claim *claim);
+/* A sustained change: the window holds just these values, and the other modules begin again from them. */
+void triggers_engine_rebase(struct triggers_engine *engine, struct triggers_series *series, const float *values,
+			    unsigned count);
 /* An ongoing firing that made or joined an incident is over. */
 void triggers_engine_over(struct triggers_engine *engine, const struct triggers_firing *firing,
 			  int64_t now_ns);
@@ -147,6 +162,8 @@ enum { TRIGGERS_DURATION_TEXT = 32 };
 const char *triggers_duration_text(double ns, char text[TRIGGERS_DURATION_TEXT]);
 /* What a series is called in a sentence: "step", "step in eval", "load". */
 const char *triggers_series_text(const struct triggers_series *series, char text[2 * TRIGGERS_NAME_MAX]);
+/* Whole steps of training. Those of other phases have too few alike for a trend: an evaluation ends on a ragged batch. */
+int triggers_series_is_train(const struct triggers_series *series);
 /* Bytes of a span's name in its series' name, which is "name@phase" where the series is of another phase than train. */
 size_t triggers_series_span_bytes(const struct triggers_series *series);
 

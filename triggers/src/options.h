@@ -48,7 +48,7 @@
 	    "of the differences: 0 a level, 1 a line, 2 a parabola, 3 a cubic through the block medians") \
 	ROW(DIFFERENCE_BLOCK, "difference.block", "steps", "16", 4, 64, \
 	    "how many values a block median is taken over") \
-	ROW(DIFFERENCE_FLOOR, "difference.floor", "%", "10 %", 0, 10, \
+	ROW(DIFFERENCE_FLOOR, "difference.floor", "%", "12.5 %", 0, 10, \
 	    "share above the extrapolation below which nothing is said") \
 	ROW(CRASH_SEVERITY, "crash.severity", "", "note", 0, 2, \
 	    "what a producer's end without a mark is: note, warn or critical") \

@@ -7,6 +7,9 @@
 
 #include "save.h"
 
+#define PHASE_GAP_NS     INT64_C(10000000)
+#define PHASE_GAP_MAX_NS INT64_C(1000000000)
+
 enum { PLACE_MASK = TRIGGERS_SERIES_MAX - 1, GENERATION_LIMIT = (1 << (32 - TRIGGERS_PLACE_BITS)) - 1 };
 
 void triggers_table_init(struct triggers_table *table)
@@ -189,9 +192,24 @@ static int take_open(struct triggers_source *source, int64_t begin_ns)
 	return beside;
 }
 
+/* Evaluation steps, or compiles of one step after another, are one phase: only eight are kept. */
+static int joins(const struct triggers_source *source, int64_t begin_ns, int64_t end_ns)
+{
+	const struct triggers_phase *last = &source->phase[(source->n_phases - 1) % TRIGGERS_PHASES_KEPT];
+	int64_t gap_ns = PHASE_GAP_NS + (end_ns - begin_ns) / 4;
+	return source->n_phases && !last->beside && begin_ns >= last->begin_ns &&
+	       begin_ns - last->end_ns <= (gap_ns < PHASE_GAP_MAX_NS ? gap_ns : PHASE_GAP_MAX_NS);
+}
+
 void triggers_source_phase_end(struct triggers_source *source, int64_t begin_ns, int64_t end_ns, int was_open)
 {
 	int beside = was_open ? take_open(source, begin_ns) : 0;
+	if (!beside && joins(source, begin_ns, end_ns)) {
+		struct triggers_phase *last = &source->phase[(source->n_phases - 1) % TRIGGERS_PHASES_KEPT];
+		last->end_ns = end_ns > last->end_ns ? end_ns : last->end_ns;
+		source->after_phase = 1;
+		return;
+	}
 	source->phase[source->n_phases % TRIGGERS_PHASES_KEPT] =
 		(struct triggers_phase){.begin_ns = begin_ns, .end_ns = end_ns, .beside = beside};
 	source->n_phases++;

@@ -17,6 +17,7 @@
 
 #include <triggers/triggers.h>
 
+#include "after_phase.h"
 #include "window_median.h"
 
 enum {
@@ -75,6 +76,7 @@ struct triggers_series {
 	char phase[TRIGGERS_NAME_MAX];
 	int alarms;
 	int learns;  /* 0: phases "first" and "compile" have no usual length */
+	int varies;  /* spans, and phases known by a span's name ("phase:eval/eval_step"): less steady than steps */
 	int timed;   /* a module judges it as time passes */
 	int is_open; /* begun and not ended; for tracks: seen at least once */
 	int64_t open_ns, open_step;
@@ -82,7 +84,9 @@ struct triggers_series {
 	uint64_t last_use; /* the engine's count of uses */
 	int64_t last_progress_ns;
 	uint64_t alarm_index[4]; /* periodic memory: sample numbers of the last alarms, newest first */
+	float alarm_excess[4];   /* how bad they were: value over expected, less 1; FLT_MAX = not told */
 	uint32_t n_alarm_index;
+	struct triggers_after_phase after;
 	struct triggers_source *source;
 	struct triggers_window window;
 	size_t state_at[TRIGGERS_MODULES_MAX]; /* byte offset of a module's state in this block, 0 = none */

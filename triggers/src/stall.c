@@ -13,10 +13,10 @@
  *           slow, not stuck, and latency_spike tells of that.
  *           A track has no lengths: m is the median of the longest gap in each second in which it moved. A track
  *           or span of which too little is known has no deadline.
- *           A span (a loader's wait, not a step) varies more than a step does: its deadline is at least ten times
- *           that least second, and three steps where the source marks steps. While a step is open the step's own
- *           deadline holds. Nothing watches the time between two steps in which no span is open either: a job
- *           that has ended its steps may well go on for hours.
+ *           A span (a loader's wait, a phase known by its span's name) varies more than a step does: its deadline is
+ *           at least ten times that least second, and of a span that is no phase three steps where the source marks
+ *           steps. While a step is open the step's own deadline holds. Nothing watches the time between two steps in
+ *           which no span is open either: a job that has ended its steps may well go on for hours.
  *           Suspicion from 1.2 m on (not before 50 ms; tracks: half a second; spans: half the deadline), from the
  *           step's begin. Ends with progress, and while a phase excuses the step.
  *           A firing that made no incident (a capture of ours, equal gaps, budgets) is claimed again where the
@@ -85,7 +85,8 @@ static int64_t span_floor(const struct triggers_engine *engine, const struct tri
 			  int64_t least_ns)
 {
 	double factor = triggers_engine_option(engine, TRIGGERS_OPTION_STALL_FACTOR);
-	return at_least(factor * (double)series->source->step_ns, SPAN_FLOOR * least_ns);
+	double steps = series->role == TRIGGERS_SPAN ? factor * (double)series->source->step_ns : 0;
+	return at_least(steps, SPAN_FLOOR * least_ns);
 }
 
 static void learn_deadline(const struct triggers_engine *engine, const struct triggers_series *series,
@@ -105,8 +106,8 @@ static void learn_deadline(const struct triggers_engine *engine, const struct tr
 	double suspect = triggers_engine_option(engine, TRIGGERS_OPTION_STALL_SUSPECT) * median;
 	longest = 1.5 * (again > longest ? again : longest);
 	state->deadline_ns = at_least(learned > longest ? learned : longest,
-				      is_span ? span_floor(engine, series, least_ns) : least_ns);
-	state->suspect_ns = is_span ? state->deadline_ns / 2
+				      series->varies ? span_floor(engine, series, least_ns) : least_ns);
+	state->suspect_ns = series->varies ? state->deadline_ns / 2
 				    : at_least(suspect, is_track ? least_ns / 2 : SUSPECT_STEP_NS);
 }
 

@@ -11,28 +11,7 @@
 
 #define STATE_MAGIC UINT64_C(0x3154535347525444) /* "DTRGSST1" */
 
-enum { STATE_VERSION = 3, HEADER_BYTES = 24, SERIES_END = 0, SERIES_FOLLOWS = 1 };
-
-static void save_window(const struct triggers_window *window, struct triggers_writer *writer)
-{
-	unsigned at = window->count < window->capacity ? 0 : window->next;
-	triggers_write_u16(writer, window->count);
-	for (unsigned i = 0; i < window->count; i++, at = (at + 1) % window->capacity) {
-		triggers_write_float(writer, window->ring[at]);
-		triggers_write_u16(writer, window->alarm_bits[at / 64] >> (at % 64) & 1);
-	}
-}
-
-static void restore_window(struct triggers_window *window, struct triggers_cursor *cursor)
-{
-	unsigned count = triggers_read_u16(cursor);
-	for (unsigned i = 0; i < count && !cursor->failed; i++) {
-		float value = triggers_read_float(cursor);
-		int alarm = triggers_read_u16(cursor) != 0;
-		if (!cursor->failed)
-			triggers_window_insert(window, value, alarm);
-	}
-}
+enum { STATE_VERSION = 4, HEADER_BYTES = 24, SERIES_END = 0, SERIES_FOLLOWS = 1 };
 
 static void save_source(const struct triggers_source *source, struct triggers_writer *writer)
 {
@@ -143,10 +122,13 @@ static void save_series(struct triggers_series *series, struct triggers_writer *
 	triggers_write_u64(writer, series->last_use);
 	triggers_write_i64(writer, series->last_progress_ns);
 	triggers_write_u32(writer, series->n_alarm_index);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++) {
 		triggers_write_u64(writer, series->alarm_index[i]);
+		triggers_write_float(writer, series->alarm_excess[i]);
+	}
+	triggers_after_phase_save(&series->after, writer);
 	save_source(series->source, writer);
-	save_window(&series->window, writer);
+	triggers_window_save(&series->window, writer);
 	save_modules(series, writer);
 }
 
@@ -164,8 +146,10 @@ static void restore_fields(struct triggers_series *series, struct triggers_curso
 	series->last_use = triggers_read_u64(cursor);
 	series->last_progress_ns = triggers_read_ns(cursor);
 	series->n_alarm_index = triggers_read_u32(cursor);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++) {
 		series->alarm_index[i] = triggers_read_u64(cursor);
+		series->alarm_excess[i] = triggers_read_float(cursor);
+	}
 	if (series->open_ns == INT64_MIN ||
 	    (series->is_open && series->role == TRIGGERS_TRACK && series->last_progress_ns == INT64_MIN))
 		cursor->failed = 1;
@@ -199,8 +183,9 @@ static void restore_series(struct triggers_engine *engine, struct triggers_curso
 	series->group = group;
 	snprintf(series->phase, sizeof(series->phase), "%s", phase);
 	restore_fields(series, cursor);
+	triggers_after_phase_restore(&series->after, cursor);
 	restore_source(series->source, cursor);
-	restore_window(&series->window, cursor);
+	triggers_window_restore(&series->window, cursor);
 	while (restore_module(series, cursor))
 		;
 }

@@ -20,6 +20,11 @@ const char *triggers_duration_text(double ns, char text[TRIGGERS_DURATION_TEXT])
 	return text;
 }
 
+int triggers_series_is_train(const struct triggers_series *series)
+{
+	return series->role == TRIGGERS_STEP && !series->phase[0];
+}
+
 size_t triggers_series_span_bytes(const struct triggers_series *series)
 {
 	size_t bytes = strlen(series->name), phase = strlen(series->phase);

@@ -103,7 +103,13 @@ double triggers_window_deviation(const struct triggers_window *window)
 
 int triggers_window_bimodal(const struct triggers_window *window)
 {
-	return window->alarmed >= 2 && window->alarmed * 20 > window->count;
+	unsigned high = window->alarmed, n = window->count;
+	if (high < 2 || high * 20 <= n)
+		return 0;
+	if (high * 8 >= n)
+		return 1;
+	/* Few: a level of their own only if the middle half of them is within a twentieth. */
+	return window->sorted[n - 1 - high / 4] <= 1.05f * window->sorted[n - 1 - 3 * high / 4];
 }
 
 double triggers_window_upper(const struct triggers_window *window)
@@ -121,4 +127,25 @@ double triggers_window_longest_calm(const struct triggers_window *window)
 			longest = window->ring[i];
 	double upper = triggers_window_bimodal(window) ? triggers_window_upper(window) : 0;
 	return upper > (double)longest ? upper : (double)longest;
+}
+
+void triggers_window_save(const struct triggers_window *window, struct triggers_writer *writer)
+{
+	unsigned at = window->count < window->capacity ? 0 : window->next;
+	triggers_write_u16(writer, window->count);
+	for (unsigned i = 0; i < window->count; i++, at = (at + 1) % window->capacity) {
+		triggers_write_float(writer, window->ring[at]);
+		triggers_write_u16(writer, window->alarm_bits[at / 64] >> (at % 64) & 1);
+	}
+}
+
+void triggers_window_restore(struct triggers_window *window, struct triggers_cursor *cursor)
+{
+	unsigned count = triggers_read_u16(cursor);
+	for (unsigned i = 0; i < count && !cursor->failed; i++) {
+		float value = triggers_read_float(cursor);
+		int alarm = triggers_read_u16(cursor) != 0;
+		if (!cursor->failed)
+			triggers_window_insert(window, value, alarm);
+	}
 }

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "save.h"
+
 enum { TRIGGERS_WINDOW_MAX = 256 };
 
 struct triggers_window {
@@ -34,11 +36,15 @@ void triggers_window_insert(struct triggers_window *window, float value, int ala
 double triggers_window_median(const struct triggers_window *window);
 /* 1.4826 x the ceil(n/2)-th smallest distance to the median. */
 double triggers_window_deviation(const struct triggers_window *window);
-/* More than one value in twenty alarmed, so high values are the series' nature, not news. */
+/* So many values alarmed, one in eight or one in twenty that are alike, that they are the series' nature, not news. */
 int triggers_window_bimodal(const struct triggers_window *window);
 /* The median of the values that alarmed, taken as the highest ones; 0 where there is none. */
 double triggers_window_upper(const struct triggers_window *window);
 /* The longest value that is usual: that did not alarm, or the upper level where there are two. */
 double triggers_window_longest_calm(const struct triggers_window *window);
+
+/* In the order of arrival. What does not fit a smaller window on restore is forgotten, oldest first. */
+void triggers_window_save(const struct triggers_window *window, struct triggers_writer *writer);
+void triggers_window_restore(struct triggers_window *window, struct triggers_cursor *cursor);
 
 #endif
