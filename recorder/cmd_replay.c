@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,10 +205,15 @@ static int replay_twice(const struct command_call *call, struct replay *replay, 
 	return status;
 }
 
+/* A read of stdin that waits is tried again, and finds its end. */
 static void on_signal(int number)
 {
+	int saved = errno, nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	(void)number;
 	replay_interrupt();
+	if (nothing >= 0)
+		dup2(nothing, STDIN_FILENO);
+	errno = saved;
 }
 
 /* The first one ends the reading, the second one the command. */

@@ -105,6 +105,7 @@ static void on_firing(void *context, const struct triggers_firing *as_fired, enu
 		return;
 	replay_progress_clear(replay);
 	replay_report_firing(replay, firing, gate);
+	fflush(replay->out); /* what is read may still be being written */
 }
 
 int replay_begin(struct replay *replay, const char *run, char *error, size_t error_room)
@@ -206,13 +207,14 @@ void replay_progress(struct replay *replay, uint64_t done, const char *what)
 	fprintf(replay->progress, "\r%s %s\033[K", output_count(count, done), what);
 	fflush(replay->progress);
 	replay->said_ns = now_ns;
+	replay->is_said = true;
 }
 
 void replay_progress_clear(struct replay *replay)
 {
-	if (!replay->progress || !replay->said_ns)
+	if (!replay->is_said)
 		return;
 	fprintf(replay->progress, "\r\033[K");
 	fflush(replay->progress);
-	replay->said_ns = 0;
+	replay->is_said = false;
 }

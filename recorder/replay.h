@@ -54,6 +54,7 @@ struct replay {
 	uint64_t steps_before;
 	int64_t job_before_ns;
 	int64_t said_ns; /* when progress was said last */
+	bool is_said;    /* and is still on the terminal */
 };
 
 /* Asks all replays to end soon: readers return -EINTR. For signal handlers. */
