@@ -135,6 +135,9 @@ struct config {
 		thresholds; /* triggers.threshold; other triggers.*, gates.*: config_each_option() */
 	struct config_texts series;
 	struct {
+		struct config_texts train, checkpoint, eval, compile;
+	} phases;
+	struct {
 		struct config_collectors collectors;
 		int64_t timeout_ns;
 	} collect;

@@ -65,6 +65,10 @@ void config_list_free(struct config *config)
 	free_texts(&config->captures.xprof.targets);
 	free_texts(&config->captures.logdir);
 	free_texts(&config->series);
+	free_texts(&config->phases.train);
+	free_texts(&config->phases.checkpoint);
+	free_texts(&config->phases.eval);
+	free_texts(&config->phases.compile);
 	free_thresholds(&config->thresholds);
 	free_hooks(&config->alerts.hooks);
 	drop_collectors(&config->collect.collectors, NULL);

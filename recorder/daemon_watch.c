@@ -142,8 +142,7 @@ int daemon_watch_new(struct daemon *daemon, char *why, size_t why_room)
 		result = triggers_engine_new(&listener, &daemon->engine);
 	if (result == 0) {
 		trigger_settings_apply(daemon->config, daemon->engine, on_refused, NULL);
-		result = series_new(daemon->engine, daemon->config->series.text, daemon->config->series.count,
-				    &daemon->series);
+		result = trigger_settings_series(daemon->config, daemon->engine, &daemon->series);
 	}
 	if (result < 0)
 		snprintf(why, why_room, "the triggers cannot be set up: %s", strerror(-result));

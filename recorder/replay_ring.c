@@ -19,6 +19,7 @@
 #include "ns.h"
 #include "replay.h"
 #include "sources/series.h"
+#include "trigger_settings.h"
 
 enum { MOMENTS_MAX = 1 << 24, TEXT_BYTES_MAX = 1 << 30, OPEN_MAX = 1024 };
 
@@ -132,7 +133,7 @@ static int read_open(struct rings *rings)
 	int found = open ? drec_reader_open_spans(file->reader, open, OPEN_MAX) : -ENOMEM;
 	find_end(file);
 	for (int i = 0; i < found && i < OPEN_MAX; i++) {
-		struct moment *moment = open[i].mark && !open[i].moving ? append(rings) : NULL;
+		struct moment *moment = open[i].moving ? NULL : append(rings);
 		if (!moment)
 			continue;
 		moment->at_ns = file->end_ns;
@@ -327,7 +328,7 @@ int replay_rings(struct replay *replay, const char *run, const char *const *path
 	if (result == 0) {
 		replay->track_text = track_text;
 		replay->track_context = rings;
-		result = series_new(replay->engine, config->series.text, config->series.count, &rings->series);
+		result = trigger_settings_series(config, replay->engine, &rings->series);
 		if (result < 0)
 			snprintf(error, error_room, "%.200s: %s", run, strerror(-result));
 		else {

@@ -47,3 +47,28 @@ unsigned trigger_settings_apply(const struct config *config, struct triggers_eng
 	}
 	return applying.count;
 }
+
+struct phases trigger_settings_phases(const struct config *config)
+{
+	const struct config_texts *const own[PHASES_COUNT] = {
+		[PHASES_TRAIN] = &config->phases.train,
+		[PHASES_CHECKPOINT] = &config->phases.checkpoint,
+		[PHASES_EVAL] = &config->phases.eval,
+		[PHASES_COMPILE] = &config->phases.compile,
+	};
+	struct phases phases = {0};
+	for (unsigned phase = PHASES_TRAIN; phase < PHASES_COUNT; phase++) {
+		phases.pattern[phase] = own[phase]->text;
+		phases.count[phase] = own[phase]->count;
+	}
+	return phases;
+}
+
+int trigger_settings_series(const struct config *config, struct triggers_engine *engine, struct series **ret_series)
+{
+	const struct phases phases = trigger_settings_phases(config);
+	int result = series_new(engine, config->series.text, config->series.count, ret_series);
+	if (result == 0)
+		series_phases(*ret_series, &phases);
+	return result;
+}

@@ -6,6 +6,7 @@
 #include <triggers/triggers.h>
 
 #include "config.h"
+#include "sources/series.h"
 
 /*
  * Sets everything. What the engine does not take (`triggers.threshold` can hold more rules than it has room for) is
@@ -13,5 +14,10 @@
  */
 unsigned trigger_settings_apply(const struct config *config, struct triggers_engine *engine,
 				void (*refused)(void *context, const char *key, const char *why), void *context);
+
+/* The mapping from events to series that the configuration asks for. It borrows both. 0 or -errno. */
+int trigger_settings_series(const struct config *config, struct triggers_engine *engine, struct series **ret_series);
+/* Names of phases as configured, borrowed from it. */
+struct phases trigger_settings_phases(const struct config *config);
 
 #endif

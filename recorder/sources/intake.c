@@ -354,17 +354,21 @@ void intake_event(struct intake *intake, const struct drec_event *event)
 void intake_open_spans(struct intake *intake, int64_t now_ns)
 {
 	const struct producer *producer = intake->producer;
+	bool whole = producer->n_open < PRODUCERS_OPEN_MAX;
+	series_stack_begin(intake->series, intake->source.source);
 	for (size_t i = 0; i < producer->n_open; i++) {
 		const struct drec_open_info *open = &producer->open[i];
 		int64_t start_ns = drec_reader_unix_ns(producer->reader, open->start);
 		uint32_t row;
+		whole &= !open->moving;
 		if (open->moving)
 			continue;
-		if (open->mark)
-			series_open(intake->series, &intake->source, open->mark, open->thread_track, open->name,
-				    start_ns, open->step);
+		series_open(intake->series, &intake->source, open->mark, open->thread_track, open->name, start_ns,
+			    open->step);
 		if (intake->tiers && start_ns < now_ns && open->depth < DREC_STACK_MAX &&
 		    find_row(intake, open->thread_track, REDUCER_ROW_SPANS, (uint8_t)open->depth, 0, &row) == 0)
 			reducer_tiers_open_span(intake->tiers, row, start_ns, now_ns);
 	}
+	if (whole)
+		series_stack_end(intake->series, intake->source.source);
 }

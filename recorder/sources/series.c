@@ -24,20 +24,28 @@ enum {
 	PHASE_NAMES = 1 << 25       /* added to a name's id where it names a phase */
 };
 
+/* How far apart the begin of one opening may be told: it is converted from ticks anew each time. */
+#define SAME_OPENING_NS INT64_C(100000)
+
 /* What became of a (source, track, name). */
 struct known {
 	uint32_t source, track, name;
 	uint32_t series; /* TRIGGERS_SERIES_NONE: not followed */
+	uint32_t place;  /* where it was last found in `places` */
 	uint8_t used, alarms, is_step;
-	uint8_t waits; /* of spans that are no own work: collectives, waits */
+	uint8_t phase;   /* of spans that are one: enum of phases.h */
+	uint8_t waits;   /* of spans that are no own work: collectives, waits */
 };
 
-/* A step series, or the series of a phase: what may be open. */
+/* A step series, or that of a phase or of an alarming span: what may be open. */
 struct place {
 	uint32_t source, series;
+	int64_t open_ns;
 	int64_t last_end_ns; /* of the latest finished one: an older open one is out of date */
 	int64_t last_step;
-	bool open, is_step;
+	bool open, is_step, is_span;
+	bool from_stack, told; /* open because a stack says so; the stack that is being told says so too */
+	bool nests;            /* lies in itself: a wrapper around different work, without a usual length */
 	char phase[TRIGGERS_NAME_MAX]; /* "" = train */
 };
 
@@ -45,6 +53,7 @@ struct series {
 	struct triggers_engine *engine;
 	char *patterns[SERIES_PATTERNS_MAX];
 	size_t n_patterns;
+	struct phases phases;
 	struct busy *busy;
 	bool follows_tracks;
 	struct known *known;
@@ -127,6 +136,11 @@ void series_free(struct series *series)
 	free(series->known);
 	free(series->texts);
 	free(series);
+}
+
+void series_phases(struct series *series, const struct phases *own)
+{
+	series->phases = *own;
 }
 
 static uint64_t mix(uint64_t x)
@@ -289,6 +303,15 @@ static void decide(struct series *series, struct known *known, const struct seri
 		series->counters.followed++;
 }
 
+/* A span that is a phase: as if it had been marked, but each name has a usual length of its own. */
+static void decide_phase(struct series *series, struct known *known, const struct series_source *source,
+			 const char *span)
+{
+	char name[TRIGGERS_NAME_MAX];
+	snprintf(name, sizeof(name), "phase:%s/%.*s", phases_text(known->phase), TRIGGERS_NAME_MAX - 20, span);
+	decide(series, known, source, TRIGGERS_PHASE, name);
+}
+
 /* The combination, decided upon where it is new. NULL if there is no room to know it. */
 static struct known *known_get(struct series *series, const struct series_source *source, uint32_t track,
 			       uint32_t name, enum triggers_role role, const char *prefix)
@@ -301,10 +324,14 @@ static struct known *known_get(struct series *series, const struct series_source
 	char text[TRIGGERS_NAME_MAX] = "step";
 	if (!known || (role != TRIGGERS_STEP && !name_text(series, source, name, prefix, text)))
 		return known;
-	if (role == TRIGGERS_SPAN)
-		known->waits = waits_name(text, strlen(text));
+	if (role == TRIGGERS_SPAN) {
+		known->phase = (uint8_t)phases_find(&series->phases, text);
+		known->waits = known->phase || waits_name(text, strlen(text));
+	}
 	if (role == TRIGGERS_SPAN && step_of_name(text, strlen(text)) >= 0)
 		known->is_step = 1;
+	else if (known->phase)
+		decide_phase(series, known, source, text);
 	else
 		decide(series, known, source, role, text);
 	return known;
@@ -325,17 +352,37 @@ static void observe(struct series *series, const struct known *known, const stru
 	triggers_engine_observe(series->engine, known->series, sample);
 }
 
-static struct place *place_of(struct series *series, uint32_t source, uint32_t id, bool is_step)
+static struct place *place_find(struct series *series, struct known *known)
 {
-	for (size_t i = 0; i < series->n_places; i++)
-		if (series->places[i].series == id && series->places[i].source == source)
-			return &series->places[i];
-	if (series->n_places == SERIES_STEPS_MAX)
-		return NULL;
-	struct place *place = &series->places[series->n_places++];
-	*place = (struct place){.source = source, .series = id, .is_step = is_step, .last_end_ns = INT64_MIN,
-				.last_step = -1};
+	struct place *place = &series->places[known->place % SERIES_STEPS_MAX];
+	if (known->place < series->n_places && place->series == known->series && place->source == known->source)
+		return place;
+	for (uint32_t i = 0; i < series->n_places; i++) {
+		place = &series->places[i];
+		if (place->series == known->series && place->source == known->source) {
+			known->place = i;
+			return place;
+		}
+	}
+	return NULL;
+}
+
+static struct place *place_of(struct series *series, struct known *known, bool is_step)
+{
+	struct place *place = place_find(series, known);
+	if (place || series->n_places == SERIES_STEPS_MAX)
+		return place;
+	known->place = (uint32_t)series->n_places++;
+	place = &series->places[known->place];
+	*place = (struct place){.source = known->source, .series = known->series, .is_step = is_step,
+				.last_end_ns = INT64_MIN, .last_step = -1};
 	return place;
+}
+
+static void place_shut(struct place *place, int64_t end_ns)
+{
+	place->open = place->from_stack = false;
+	place->last_end_ns = end_ns;
 }
 
 static struct known *known_step(struct series *series, const struct series_source *source, uint32_t track)
@@ -366,10 +413,9 @@ static void finish(struct series *series, const struct series_source *source, st
 {
 	if (!known || known->series == TRIGGERS_SERIES_NONE)
 		return;
-	struct place *place = place_of(series, source->source, known->series, step >= 0);
+	struct place *place = place_of(series, known, step >= 0);
 	if (place) {
-		place->open = false;
-		place->last_end_ns = event->end_ns;
+		place_shut(place, event->end_ns);
 		snprintf(place->phase, sizeof(place->phase), "%s", phase ? phase : "");
 		if (step >= 0)
 			place->last_step = step;
@@ -390,24 +436,117 @@ static void finish(struct series *series, const struct series_source *source, st
 	observe(series, known, &sample);
 }
 
+/* What a source does now: the phase that is open, else that of the step that is, or was, the latest. */
+static const char *phase_now(const struct series *series, uint32_t source)
+{
+	const struct place *best = NULL;
+	for (size_t i = 0; i < series->n_places; i++) {
+		const struct place *place = &series->places[i];
+		if (place->source != source)
+			continue;
+		if (!place->is_step && !place->is_span && place->open)
+			return place->phase;
+		if (place->is_step && (!best || place->open > best->open ||
+				       (place->open == best->open && place->last_end_ns > best->last_end_ns)))
+			best = place;
+	}
+	return best ? best->phase : NULL;
+}
+
+/* Step marks say in which phase: by its own name, or as the job calls it ("eval_step"). */
+static const char *phase_of_step(const struct series *series, char text[TRIGGERS_NAME_MAX])
+{
+	unsigned phase = phases_find(&series->phases, text);
+	return phase ? phases_text(phase) : text;
+}
+
+static void open_known(struct series *series, struct known *known, int64_t start_ns, int64_t step, const char *phase)
+{
+	struct place *place = place_of(series, known, step >= 0);
+	/* A stack is read without a lock: an end that was already told of is no longer open. */
+	if (!place || start_ns < place->last_end_ns)
+		return;
+	place->open = true;
+	place->open_ns = start_ns;
+	snprintf(place->phase, sizeof(place->phase), "%s", phase ? phase : "");
+	triggers_engine_open(series->engine, known->series, start_ns, step, phase);
+}
+
+/* A span that a stack says to be open. The outermost of a phase counts; what lies in itself is not followed. */
+static void open_span(struct series *series, struct known *known, int64_t start_ns)
+{
+	const char *phase = known->phase ? phases_text(known->phase) : phase_now(series, known->source);
+	struct place *place = place_of(series, known, false);
+	if (!place || place->nests || start_ns < place->last_end_ns)
+		return;
+	bool inside = place->open && start_ns > place->open_ns + SAME_OPENING_NS && place->told;
+	bool around = place->open && start_ns < place->open_ns - SAME_OPENING_NS;
+	place->is_span = !known->phase;
+	if (place->is_span && (inside || around)) {
+		place->nests = true;
+		if (place->open)
+			triggers_engine_abandon(series->engine, known->series);
+		place->open = false;
+		return;
+	}
+	place->told = true;
+	if (inside || (place->open && !place->from_stack))
+		return;
+	open_known(series, known, start_ns, -1, phase);
+	place->from_stack = true;
+}
+
+static void open_unmarked(struct series *series, const struct series_source *source, uint32_t track, uint32_t name,
+			  int64_t start_ns)
+{
+	char text[TRIGGERS_NAME_MAX];
+	struct known *known = known_get(series, source, track, name, TRIGGERS_SPAN, "");
+	if (!known)
+		return;
+	if (known->is_step && name_text(series, source, name, "", text)) {
+		struct known *step = known_step(series, source, track);
+		if (step && step->series != TRIGGERS_SERIES_NONE)
+			open_known(series, step, start_ns, step_of_name(text, strlen(text)), NULL);
+	} else if (known->series != TRIGGERS_SERIES_NONE && (known->phase || known->alarms)) {
+		open_span(series, known, start_ns);
+	}
+}
+
 void series_open(struct series *series, const struct series_source *source, unsigned mark, uint32_t track,
 		 uint32_t name, int64_t start_ns, uint64_t step)
 {
 	bool is_step = mark == DREC_MARK_STEP_BEGIN;
 	char phase[TRIGGERS_NAME_MAX];
+	if (!mark) {
+		open_unmarked(series, source, track, name, start_ns);
+		return;
+	}
 	struct known *known = is_step ? known_step(series, source, track)
 				      : known_get(series, source, track, name, TRIGGERS_PHASE, "phase:");
 	if (!known || known->series == TRIGGERS_SERIES_NONE)
 		return;
-	struct place *place = place_of(series, source->source, known->series, is_step);
-	/* A stack is read without a lock: an end that was already told of is no longer open. */
-	if (!place || start_ns < place->last_end_ns)
-		return;
-	place->open = true;
-	bool named = name_text(series, source, name, "", phase);
-	snprintf(place->phase, sizeof(place->phase), "%s", named ? phase : "");
-	triggers_engine_open(series->engine, known->series, start_ns,
-			     is_step ? (int64_t)(step & INT64_MAX) : -1, named ? phase : NULL);
+	const char *named = name_text(series, source, name, "", phase) ? phase : NULL;
+	if (is_step && named)
+		named = phase_of_step(series, phase);
+	open_known(series, known, start_ns, is_step ? (int64_t)(step & INT64_MAX) : -1, named);
+}
+
+void series_stack_begin(struct series *series, uint32_t source)
+{
+	for (size_t i = 0; i < series->n_places; i++)
+		if (series->places[i].source == source)
+			series->places[i].told = false;
+}
+
+void series_stack_end(struct series *series, uint32_t source)
+{
+	for (size_t i = 0; i < series->n_places; i++) {
+		struct place *place = &series->places[i];
+		if (place->source != source || !place->from_stack || place->told)
+			continue;
+		triggers_engine_abandon(series->engine, place->series);
+		place->open = place->from_stack = false;
+	}
 }
 
 static void on_mark(struct series *series, const struct series_source *source, const struct series_event *event)
@@ -422,7 +561,7 @@ static void on_mark(struct series *series, const struct series_source *source, c
 		break;
 	case DREC_MARK_STEP_END:
 		finish(series, source, known_step(series, source, event->track), event, step,
-		       named ? phase : NULL);
+		       named ? phase_of_step(series, phase) : NULL);
 		break;
 	case DREC_MARK_PHASE_END:
 		finish(series, source,
@@ -444,21 +583,16 @@ static void on_step_span(struct series *series, const struct series_source *sour
 	finish(series, source, known_step(series, source, event->track), event, step_of_name(text, bytes), NULL);
 }
 
-/* What a source does now: the phase that is open, else that of the step that is, or was, the latest. */
-static const char *phase_now(const struct series *series, uint32_t source)
+/* One that lies in an open one of its kind tells nothing new; what a hook did that did nothing is no phase. */
+static void on_phase_span(struct series *series, const struct series_source *source, struct known *known,
+			  const struct series_event *event)
 {
-	const struct place *best = NULL;
-	for (size_t i = 0; i < series->n_places; i++) {
-		const struct place *place = &series->places[i];
-		if (place->source != source)
-			continue;
-		if (!place->is_step && place->open)
-			return place->phase;
-		if (place->is_step && (!best || place->open > best->open ||
-				       (place->open == best->open && place->last_end_ns > best->last_end_ns)))
-			best = place;
-	}
-	return best ? best->phase : NULL;
+	const struct place *place = place_find(series, known);
+	bool open = place && place->open;
+	if (known->series == TRIGGERS_SERIES_NONE || (open && event->start_ns > place->open_ns + SAME_OPENING_NS) ||
+	    (!open && ns_sub(event->end_ns, event->start_ns) < PHASES_SPAN_MIN_NS))
+		return;
+	finish(series, source, known, event, -1, phases_text(known->phase));
 }
 
 static void on_span(struct series *series, const struct series_source *source, const struct series_event *event)
@@ -476,6 +610,13 @@ static void on_span(struct series *series, const struct series_source *source, c
 		return;
 	}
 	busy_span(series->busy, source, event->track, known && known->waits, event->start_ns, event->end_ns);
+	if (known && known->phase) {
+		on_phase_span(series, source, known, event);
+		return;
+	}
+	struct place *place = known && known->alarms ? place_find(series, known) : NULL;
+	if (place)
+		place_shut(place, event->end_ns);
 	struct triggers_sample sample = {
 		.start_ns = event->start_ns,
 		.duration_ns = ns_sub(event->end_ns, event->start_ns),

@@ -4,6 +4,7 @@
  *
  *   step marks, and spans named as profilers name steps ("ProfilerStep#12")   the step series of their track
  *   phase marks                                                               "phase:<phase>"
+ *   spans whose name is known as a phase (phases.h)                           "phase:<phase>/<name>"
  *   spans                                                                     their name, on their track
  *   counters                                                                  their name, on their track
  *   any event of a thread whose "track:<name>" is asked for                   progress of that track
@@ -24,13 +25,15 @@
 #include <driverec/event.h>
 #include <triggers/triggers.h>
 
+#include "phases.h"
+
 enum {
 	SERIES_PATTERNS_MAX = 256,
 	SERIES_FOLLOWED_MAX = 1024,
 	SERIES_SAMPLES_A_TICK = 1024,
 	SERIES_KNOWN_MAX = 1 << 16,   /* (source, track, name) seen so far */
 	SERIES_TEXTS_MAX = 4096,      /* names that come without an id */
-	SERIES_STEPS_MAX = 1024       /* step series, and phases that may be open */
+	SERIES_STEPS_MAX = 1024       /* step series, phases, and alarming spans that may be open */
 };
 
 struct series;
@@ -74,12 +77,21 @@ struct series_event {
 /* The engine is borrowed. -EINVAL: too many patterns. */
 int series_new(struct triggers_engine *engine, char *const *patterns, size_t count, struct series **ret_series);
 void series_free(struct series *series);
+/* The job's own names of phases, borrowed for as long as the series live. */
+void series_phases(struct series *series, const struct phases *own);
 
 void series_event(struct series *series, const struct series_source *source, const struct series_event *event);
 
-/* A step (mark DREC_MARK_STEP_BEGIN) or phase is open now, as a ring's stacks say. May be told again and again. */
+/*
+ * A step (mark DREC_MARK_STEP_BEGIN), phase or (mark 0) span is open now, as a ring's stacks say. May be told again and
+ * again; of one thread the outermost first. Spans matter where they are a phase or may alarm.
+ */
 void series_open(struct series *series, const struct series_source *source, unsigned mark, uint32_t track,
 		 uint32_t name, int64_t start_ns, uint64_t step);
+
+/* Around all that a look at a source's stacks says to be open: spans that are so no longer have ended unseen. */
+void series_stack_begin(struct series *series, uint32_t source);
+void series_stack_end(struct series *series, uint32_t source);
 
 /* The source did something at this time: whatever is open in it was not yet hung. */
 void series_progress(struct series *series, uint32_t source, int64_t now_ns);

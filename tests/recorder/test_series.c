@@ -191,9 +191,10 @@ START_TEST(phases_have_series_of_their_own)
 	ck_assert(belief_named("phase:eval", TRIGGERS_PHASE, &belief));
 	ck_assert_int_eq(belief.open, 0);
 	ck_assert_uint_eq(belief.samples, 1);
-	/* The same name as a span is something else. */
+	/* A span of such a name is a phase too, but of a length of its own. */
 	span(EVAL, 0, 50 * MS);
-	ck_assert(belief_named("eval", TRIGGERS_SPAN, &belief));
+	ck_assert(belief_named("phase:eval/eval", TRIGGERS_PHASE, &belief));
+	ck_assert(!belief_named("eval", TRIGGERS_SPAN, &belief));
 }
 END_TEST
 
