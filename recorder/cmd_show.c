@@ -43,6 +43,8 @@ static void show_evidence(const cJSON *root)
 		printf(", noticed %s%s%s\n",
 		       output_time(when, json_ns(firing, "detected_ns", 0)), text[0] ? ": " : "", text);
 	}
+	if (json_number(root, "firings_not_listed", 0) > 0)
+		printf("  and %.0f more firings that joined it\n", json_number(root, "firings_not_listed", 0));
 }
 
 static void show_open(const cJSON *root)
@@ -114,12 +116,17 @@ static void show_losses(const cJSON *root)
 static void show(struct incidents_store *store, const struct incidents_entry *entry, const cJSON *root,
 		 const char *what, const char *option)
 {
-	char why[160];
+	char why[160], first[INCIDENTS_ID_TEXT];
 
 	json_text(root, "why_partial", why, sizeof(why));
+	json_text(root, "continues", first, sizeof(first));
 	printf("%s\n", entry->sentence);
 	printf("%s/incidents/%s   %s%s%s\n", incidents_store_path(store), entry->folder, entry->verdict,
 	       why[0] ? ": " : "", why);
+	if (first[0])
+		printf("it follows incident %.8s without a gap: see there how it began\n", first);
+	if (json_true(root, "quiet"))
+		printf("no hook was told of it: what fired is set to alert nobody\n");
 	show_evidence(root);
 	show_open(root);
 	show_coverage(root);

@@ -104,7 +104,8 @@ struct incidents_host {
 	uint64_t (*from)(void *context, const struct incidents_ring *ring, int64_t a_ns);
 	/* A source's median step, 0 = not known. */
 	int64_t (*step_ns)(void *context, uint32_t source);
-	/* Tells the hooks; never of an incident all of whose firings are quiet. Returns how many outcomes will be reported by incidents_alerted(); 0 = none. */
+	/* Tells the hooks; never called for an incident all of whose firings are quiet. Returns how many outcomes
+	 * will be reported by incidents_alerted(); 0 = none. */
 	unsigned (*alert)(void *context, const struct incidents_alert *alert);
 	/* Starts the collectors of a trigger, which put files into `folder`. Returns true if one was started;
 	 * then incidents_collected() follows. Begun at the firing, since a stall may be over after post. */

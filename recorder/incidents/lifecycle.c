@@ -447,6 +447,20 @@ static void progress_in_post(struct incident *incident)
 	incident->resolved_ns = incident->progress_ns;
 }
 
+/* What waits to join and is over by now joins as such. */
+static void end_waiting(struct incident *incident, const struct triggers_firing *firing, int64_t now_ns)
+{
+	for (unsigned i = 0; i < incident->n_waiting; i++) {
+		struct triggers_firing *waiting = &incident->waiting[i];
+
+		if (!waiting->ongoing || !same_cause(waiting, firing))
+			continue;
+		waiting->ongoing = 0;
+		if (now_ns > waiting->until_ns)
+			waiting->until_ns = now_ns;
+	}
+}
+
 void incidents_progress(struct incidents *incidents, const struct triggers_firing *firing, int64_t now_ns)
 {
 	struct incident *next;
@@ -455,6 +469,7 @@ void incidents_progress(struct incidents *incidents, const struct triggers_firin
 		bool touched = false;
 
 		next = incident->next;
+		end_waiting(incident, firing, now_ns);
 		for (unsigned i = 0; i < incident->n_firings; i++) {
 			if (incident->firing[i].ongoing && !incident->moved_on[i] &&
 			    same_cause(&incident->firing[i], firing))

@@ -31,6 +31,7 @@ struct world {
 	drec *rec[RINGS];
 	struct incidents_store *store;
 	struct incidents *incidents;
+	uv_loop_t *loop; /* NULL: disk work is done inside of calls */
 	struct drec_reader *reader[RINGS];
 	struct incidents_ring ring[RINGS];
 	size_t n_rings;
@@ -144,6 +145,7 @@ static void start(struct world *world)
 	const struct incidents_sizing sizing = {
 		.pre_ns = 100 * MS, .post_ns = 30 * MS, .post_max_ns = 1000 * MS, .bytes_max = 64 << 20};
 	const struct incidents_host host = {.context = world,
+					    .loop = world->loop,
 					    .rings = rings,
 					    .mono_ns = mono_ns,
 					    .mono_to_unix_ns = mono_to_unix_ns,
@@ -244,6 +246,8 @@ static void run(struct world *world)
 
 	for (int i = 0; i < 12000 && incidents_busy(world->incidents) > 0; i++) {
 		incidents_tick(world->incidents);
+		if (world->loop)
+			uv_run(world->loop, UV_RUN_NOWAIT);
 		nanosleep(&pause, NULL);
 	}
 	ck_assert_uint_eq(incidents_busy(world->incidents), 0);
@@ -489,6 +493,50 @@ START_TEST(what_goes_on_leads)
 	incidents_progress(world.incidents, &on, unix_ns());
 	ck_assert_uint_eq(told(&world, "resolved", id), 1);
 	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
+/* While the record is being written others wait to join: the worst leads, all are counted, and one that was over by
+ * then is. */
+START_TEST(joining_while_it_is_recorded)
+{
+	enum { MANY = 500 };
+	struct world world;
+	struct triggers_firing first, worse, other;
+	struct incidents_entry entry;
+	char id[INCIDENTS_ID_TEXT];
+	cJSON *json = NULL;
+	uv_loop_t loop;
+
+	make_world(&world);
+	ck_assert_int_eq(uv_loop_init(&loop), 0);
+	world.loop = &loop;
+	start(&world);
+	record(&world, 50);
+	first = spike(TRIGGERS_WARN);
+	assert_ok(incidents_firing(world.incidents, &first, id));
+	other = spike(TRIGGERS_NOTE);
+	for (int i = 0; i < MANY; i++)
+		assert_ok(incidents_join(world.incidents, &other));
+	worse = stall();
+	assert_ok(incidents_join(world.incidents, &worse));
+	incidents_joined_more(world.incidents, 7);
+	incidents_progress(world.incidents, &worse, unix_ns());
+	run(&world);
+	entry = only_entry(&world);
+	ck_assert_str_eq(entry.trigger, "stall");
+	ck_assert_int_eq(entry.severity, TRIGGERS_CRITICAL);
+	ck_assert(!entry.ongoing);
+	assert_ok(incident_manifest_read(world.store, entry.folder, &json));
+	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "firings")), 16);
+	ck_assert_int_eq((int)json_number(json, "firings_not_listed", 0), 1 + MANY + 1 + 7 - 16);
+	cJSON_Delete(json);
+	ck_assert_int_eq(world.last_severity, TRIGGERS_CRITICAL);
+	stop(&world);
+	while (uv_run(&loop, UV_RUN_DEFAULT))
+		;
+	ck_assert_int_eq(uv_loop_close(&loop), 0);
 	end_world(&world);
 }
 END_TEST
@@ -1096,6 +1144,7 @@ int main(void)
 		{"the step leads", the_step_leads},
 		{"a worse firing", a_worse_firing_leads},
 		{"what goes on", what_goes_on_leads},
+		{"joining while recorded", joining_while_it_is_recorded},
 		{"quiet", quiet_tells_nobody},
 		{"loud joins quiet", loud_joins_quiet},
 		{"storm joins", a_storm_joins},
