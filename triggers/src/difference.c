@@ -45,7 +45,7 @@ struct difference_state {
 	float high[HIGHS]; /* above the line, as a share */
 	float level[LEVEL_RUN];
 	struct triggers_window residuals;
-	float residual_memory[2 * RESIDUALS];
+	float residual_memory[TRIGGERS_WINDOW_BYTES(RESIDUALS) / sizeof(float)];
 };
 
 static unsigned block_size(const struct triggers_engine *engine)

@@ -111,7 +111,7 @@ void *triggers_series_state(struct triggers_series *series, unsigned module)
 static size_t block_bytes(const struct triggers_engine *engine, enum triggers_role role)
 {
 	size_t bytes = aligned(sizeof(struct triggers_series)) +
-		       aligned(2 * sizeof(float) * (size_t)engine->option[TRIGGERS_OPTION_SPIKE_WINDOW]);
+		       aligned(TRIGGERS_WINDOW_BYTES(engine->option[TRIGGERS_OPTION_SPIKE_WINDOW]));
 	for (unsigned i = 0; triggers_modules[i]; i++)
 		if (watches(triggers_modules[i], role))
 			bytes += aligned(triggers_modules[i]->state_bytes);
@@ -122,8 +122,8 @@ static void lay_out(struct triggers_engine *engine, struct triggers_series *seri
 {
 	unsigned capacity = (unsigned)engine->option[TRIGGERS_OPTION_SPIKE_WINDOW];
 	size_t at = aligned(sizeof(*series));
-	triggers_window_init(&series->window, (float *)(void *)((char *)series + at), capacity);
-	at += aligned(2 * sizeof(float) * capacity);
+	triggers_window_init(&series->window, (char *)series + at, capacity);
+	at += aligned(TRIGGERS_WINDOW_BYTES(capacity));
 	for (unsigned i = 0; triggers_modules[i]; i++) {
 		const struct triggers_module *module = triggers_modules[i];
 		if (!watches(module, series->role) || !module->state_bytes)

@@ -13,7 +13,7 @@
  *           (gradient accumulation, logging every k steps): a value then must exceed the upper one as well.
  *           A span (not a step) must also be slower by 5 ms and exceed 1.5 times the longest calm one in the
  *           window: operators vary with their shapes, steps do not. t0 = the span's begin.
- * State     40 bytes a series, beside its window (8 bytes a value, shared by all modules).
+ * State     40 bytes a series, beside its window (5 bytes a value, shared by all modules).
  * Cost      a comparison for usual values; for high ones a walk of W/2 for the MAD, about 100 ns.
  * Defaults  W 128, 6 s, 10 %, 1.5, 3: public MLPerf logs (347 runs, 198,415 steps) have a robust deviation of
  *           0.1-1.3 %, 0.07 % of steps beyond 1.5 x and half of those real stalls.

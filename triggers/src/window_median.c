@@ -3,11 +3,13 @@
 
 #include <string.h>
 
-void triggers_window_init(struct triggers_window *window, float *memory, unsigned capacity)
+_Static_assert(TRIGGERS_WINDOW_MAX <= UINT8_MAX + 1, "a place is one byte");
+
+void triggers_window_init(struct triggers_window *window, void *memory, unsigned capacity)
 {
 	window->capacity = (uint16_t)capacity;
 	window->ring = memory;
-	window->sorted = memory + capacity;
+	window->order = (uint8_t *)(window->ring + capacity);
 	triggers_window_clear(window);
 }
 
@@ -19,13 +21,19 @@ void triggers_window_clear(struct triggers_window *window)
 	memset(window->alarm_bits, 0, sizeof(window->alarm_bits));
 }
 
-/* The first place in sorted[0, count) whose value is not below `value`. */
+/* The i-th lowest. */
+static float lowest(const struct triggers_window *window, unsigned i)
+{
+	return window->ring[window->order[i]];
+}
+
+/* The first in order[0, count) whose value is not below `value`. */
 static unsigned lower_bound(const struct triggers_window *window, float value)
 {
 	unsigned low = 0, high = window->count;
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
-		if (window->sorted[middle] < value)
+		if (lowest(window, middle) < value)
 			low = middle + 1;
 		else
 			high = middle;
@@ -47,26 +55,34 @@ static void alarm_put(struct triggers_window *window, unsigned place, int alarm)
 		window->alarm_bits[place / 64] &= ~bit;
 }
 
+/* Where in the order a place of the ring stands: among those of equal value. */
+static unsigned find_place(const struct triggers_window *window, unsigned place)
+{
+	unsigned from = lower_bound(window, window->ring[place]);
+	const uint8_t *found = memchr(window->order + from, (int)place, window->count - from);
+	return found ? (unsigned)(found - window->order) : from;
+}
+
 void triggers_window_insert(struct triggers_window *window, float value, int alarm)
 {
-	float *sorted = window->sorted;
+	uint8_t *order = window->order;
 	unsigned place = window->next;
 	unsigned to = lower_bound(window, value);
 	if (window->count == window->capacity) {
-		/* The oldest leaves its place; only what lies between the two places moves. */
-		unsigned from = lower_bound(window, window->ring[place]);
+		/* The oldest leaves its place; only what lies between the two moves. */
+		unsigned from = find_place(window, place);
 		if (from < to) {
 			to--;
-			memmove(sorted + from, sorted + from + 1, (to - from) * sizeof(float));
+			memmove(order + from, order + from + 1, to - from);
 		} else {
-			memmove(sorted + to + 1, sorted + to, (from - to) * sizeof(float));
+			memmove(order + to + 1, order + to, from - to);
 		}
 		window->alarmed = (uint16_t)(window->alarmed - alarm_get(window, place));
 	} else {
-		memmove(sorted + to + 1, sorted + to, (window->count - to) * sizeof(float));
+		memmove(order + to + 1, order + to, window->count - to);
 		window->count++;
 	}
-	sorted[to] = value;
+	order[to] = (uint8_t)place;
 	window->ring[place] = value;
 	alarm_put(window, place, alarm);
 	window->alarmed = (uint16_t)(window->alarmed + (alarm != 0));
@@ -79,8 +95,8 @@ double triggers_window_median(const struct triggers_window *window)
 	if (!n)
 		return 0;
 	if (n % 2)
-		return (double)window->sorted[n / 2];
-	return ((double)window->sorted[n / 2 - 1] + (double)window->sorted[n / 2]) / 2;
+		return (double)lowest(window, n / 2);
+	return ((double)lowest(window, n / 2 - 1) + (double)lowest(window, n / 2)) / 2;
 }
 
 double triggers_window_deviation(const struct triggers_window *window)
@@ -88,8 +104,8 @@ double triggers_window_deviation(const struct triggers_window *window)
 	int n = window->count, high = n / 2, low = high - 1;
 	double median = triggers_window_median(window), distance = 0;
 	for (int taken = 0; taken < (n + 1) / 2; taken++) {
-		double up = high < n ? (double)window->sorted[high] - median : -1;
-		double down = low >= 0 ? median - (double)window->sorted[low] : -1;
+		double up = high < n ? (double)lowest(window, (unsigned)high) - median : -1;
+		double down = low >= 0 ? median - (double)lowest(window, (unsigned)low) : -1;
 		if (low < 0 || (high < n && up <= down)) {
 			distance = up;
 			high++;
@@ -109,14 +125,14 @@ int triggers_window_bimodal(const struct triggers_window *window)
 	if (high * 8 >= n)
 		return 1;
 	/* Few: a level of their own only if the middle half of them is within a twentieth. */
-	return window->sorted[n - 1 - high / 4] <= 1.05f * window->sorted[n - 1 - 3 * high / 4];
+	return lowest(window, n - 1 - high / 4) <= 1.05f * lowest(window, n - 1 - 3 * high / 4);
 }
 
 double triggers_window_upper(const struct triggers_window *window)
 {
 	if (!window->alarmed)
 		return 0;
-	return (double)window->sorted[window->count - 1u - window->alarmed / 2u];
+	return (double)lowest(window, window->count - 1u - window->alarmed / 2u);
 }
 
 double triggers_window_longest_calm(const struct triggers_window *window)

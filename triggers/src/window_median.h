@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last values of a series with their median and MAD, kept twice: in order of arrival and sorted.
+ * The last values of a series with their median and MAD: in order of arrival, and their places in order of size.
  *
- * Values are floats: 24 bits tell 1 part in 16 million, a thousand times finer than the steadiest step time.
- * Insert costs two binary searches and one memmove of at most 1 KiB; the median is O(1); the MAD walks
+ * Values are floats: 24 bits tell 1 part in 16 million, a thousand times finer than the steadiest step time. A place
+ * is one byte, so a window of 256 takes 1,280 bytes.
+ * Insert costs two binary searches and one memmove of at most 256 bytes; the median is O(1); the MAD walks
  * outward from the median with two pointers, O(n/2).
  */
 #ifndef TRIGGERS_WINDOW_MEDIAN_H
@@ -22,12 +23,14 @@ struct triggers_window {
 	uint16_t next;    /* where the next value goes in `ring` */
 	uint16_t alarmed; /* how many of the kept values alarmed */
 	uint64_t alarm_bits[TRIGGERS_WINDOW_MAX / 64];
-	float *ring; /* capacity values, memory of the owner */
-	float *sorted;
+	float *ring;    /* capacity values, memory of the owner */
+	uint8_t *order; /* places in the ring, of the lowest value first */
 };
 
-/* `memory` has room for 2 x capacity floats and outlives the window. */
-void triggers_window_init(struct triggers_window *window, float *memory, unsigned capacity);
+#define TRIGGERS_WINDOW_BYTES(capacity) ((size_t)(capacity) * (sizeof(float) + sizeof(uint8_t)))
+
+/* `memory` has TRIGGERS_WINDOW_BYTES(capacity), aligned as floats are, and outlives the window. */
+void triggers_window_init(struct triggers_window *window, void *memory, unsigned capacity);
 /* Forgets all. */
 void triggers_window_clear(struct triggers_window *window);
 /* Takes a finite value in, the oldest out. `alarm`: a detector found it too high. */
