@@ -12,6 +12,7 @@
 #include "series.h"
 
 enum { KNOWN_FIRST = 256, NOT_FOLLOWED = 0 };
+#define NO_KEY UINT64_MAX /* no track has 32 bits */
 
 /* What became of a (source, track): open addressing, few of them, each looked up once a run of spans. */
 struct known {
@@ -33,9 +34,8 @@ struct busy {
 	struct triggers_engine *engine;
 	struct known *known;
 	uint32_t room, used;
-	uint32_t last_source, last_track; /* of the last look-up */
-	struct followed *last;            /* and what it gave */
-	bool has_last;
+	uint64_t last_key;     /* of the last look-up */
+	struct followed *last; /* and what it gave */
 	uint32_t count;
 	struct followed *followed[BUSY_FOLLOWED_MAX];
 };
@@ -46,6 +46,7 @@ int busy_new(struct triggers_engine *engine, struct busy **ret_busy)
 	if (!busy)
 		return -ENOMEM;
 	busy->engine = engine;
+	busy->last_key = NO_KEY;
 	busy->room = KNOWN_FIRST;
 	busy->known = calloc(busy->room, sizeof(*busy->known));
 	if (!busy->known) {
@@ -178,14 +179,15 @@ static struct followed *follow(struct busy *busy, const struct series_source *so
 				      .is_used = true,
 				      .waiting.number = -1};
 	known->followed = (uint16_t)(at + 1);
-	busy->has_last = false;
+	busy->last_key = NO_KEY;
 	return followed;
 }
 
 /* What a track is followed by, NULL where it is not. */
 static struct followed *look_up(struct busy *busy, const struct series_source *source, uint32_t track)
 {
-	if (busy->has_last && busy->last_track == track && busy->last_source == source->source)
+	uint64_t key = (uint64_t)source->source << 32 | track;
+	if (busy->last_key == key)
 		return busy->last;
 	struct known *known = known_place(busy->known, busy->room, source->source, track);
 	struct followed *followed = NULL;
@@ -196,10 +198,8 @@ static struct followed *look_up(struct busy *busy, const struct series_source *s
 	} else if (known->followed != NOT_FOLLOWED) {
 		followed = busy->followed[known->followed - 1];
 	}
-	busy->last_source = source->source;
-	busy->last_track = track;
+	busy->last_key = key;
 	busy->last = followed;
-	busy->has_last = true;
 	return followed;
 }
 
@@ -279,5 +279,5 @@ void busy_source_end(struct busy *busy, uint32_t source)
 		for (uint32_t i = 0; i < busy->room; i++)
 			if (busy->known[i].source == source)
 				busy->known[i].followed = NOT_FOLLOWED;
-	busy->has_last = false;
+	busy->last_key = NO_KEY;
 }

@@ -30,20 +30,11 @@ static void join_neighbours(struct cover *cover)
 	cover->count = to;
 }
 
-void cover_add(struct cover *cover, int64_t start_ns, int64_t end_ns)
+/* Takes the place of the pieces [from, to), all that touch it; what they cover beside it is kept. */
+static void replace(struct cover *cover, uint32_t from, uint32_t to, struct cover_piece added)
 {
-	if (end_ns <= start_ns)
-		return;
-	if (cover->count == COVER_PIECES)
-		join_neighbours(cover);
 	struct cover_piece *piece = cover->piece;
-	struct cover_piece added = {start_ns, end_ns, ns_sub(end_ns, start_ns)};
-	uint32_t from = cover->count;
-	while (from > 0 && piece[from - 1].end_ns >= start_ns)
-		from--;
-	uint32_t to = from;
-	while (to < cover->count && piece[to].start_ns <= end_ns)
-		to++;
+	int64_t start_ns = added.start_ns, end_ns = added.end_ns;
 	if (to > from && piece[from].start_ns < start_ns) {
 		added.start_ns = piece[from].start_ns;
 		added.covered_ns = ns_add(added.covered_ns, share(&piece[from], piece[from].start_ns, start_ns));
@@ -52,10 +43,25 @@ void cover_add(struct cover *cover, int64_t start_ns, int64_t end_ns)
 		added.end_ns = piece[to - 1].end_ns;
 		added.covered_ns = ns_add(added.covered_ns, share(&piece[to - 1], end_ns, added.end_ns));
 	}
-	if (to != from + 1)
+	if (to < cover->count && to != from + 1)
 		memmove(piece + from + 1, piece + to, (cover->count - to) * sizeof(*piece));
 	cover->count = cover->count - (to - from) + 1;
 	piece[from] = added;
+}
+
+void cover_add(struct cover *cover, int64_t start_ns, int64_t end_ns)
+{
+	if (end_ns <= start_ns)
+		return;
+	if (cover->count == COVER_PIECES)
+		join_neighbours(cover);
+	uint32_t to = cover->count;
+	while (to > 0 && cover->piece[to - 1].start_ns > end_ns)
+		to--;
+	uint32_t from = to;
+	while (from > 0 && cover->piece[from - 1].end_ns >= start_ns)
+		from--;
+	replace(cover, from, to, (struct cover_piece){start_ns, end_ns, ns_sub(end_ns, start_ns)});
 }
 
 int64_t cover_within(const struct cover *cover, int64_t from_ns, int64_t to_ns)
