@@ -246,10 +246,11 @@ static void fire(struct triggers_engine *engine, const struct view *view, int64_
 		.quiet = !triggers_engine_option(engine, TRIGGERS_OPTION_STRAGGLER_ALERT),
 	};
 	snprintf(claim.evidence, sizeof(claim.evidence),
-		 "%s worked %s in step %lld, %.2f times the %s to expect of it (%u peers, median %s); behind in %u of "
+		 "%s worked %s in step %lld, %.2f times the %s to expect of it (%u peer%s, median %s); behind in %u of "
 		 "the last %u steps",
 		 who(view->series, name, sizeof(name)), triggers_duration_text(claim.value, took), (long long)number,
 		 claim.value / claim.expected, triggers_duration_text(claim.expected, usual), view->others,
+		 view->others == 1 ? "" : "s",
 		 triggers_duration_text(state->peers, peers),
 		 in_role ? state->in_role : (uint32_t)__builtin_popcountll(behind), in_role ? state->in_role : limits->of);
 	triggers_engine_fire(engine, &claim, NULL);
