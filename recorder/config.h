@@ -138,6 +138,9 @@ struct config {
 		struct config_texts train, checkpoint, eval, compile;
 	} phases;
 	struct {
+		struct config_texts waits, own;
+	} work;
+	struct {
 		struct config_collectors collectors;
 		int64_t timeout_ns;
 	} collect;

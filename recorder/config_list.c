@@ -69,6 +69,8 @@ void config_list_free(struct config *config)
 	free_texts(&config->phases.checkpoint);
 	free_texts(&config->phases.eval);
 	free_texts(&config->phases.compile);
+	free_texts(&config->work.waits);
+	free_texts(&config->work.own);
 	free_thresholds(&config->thresholds);
 	free_hooks(&config->alerts.hooks);
 	drop_collectors(&config->collect.collectors, NULL);

@@ -143,6 +143,10 @@ const struct config_row config_rows[] = {
 	    "names of spans that evaluate, besides those known (eval_step*, validation, ...)"),
 	ROW("phases.compile", TEXTS, phases.compile, 0, 0, "[]",
 	    "names of spans that compile, besides those known (backend_compile, XlaCompile*, ...)"),
+	ROW("work.waits", TEXTS, work.waits, 0, 0, "[]",
+	    "names of spans that wait for other ranks, besides those known (nccl*, *all_reduce*, *barrier*, ...)"),
+	ROW("work.own", TEXTS, work.own, 0, 0, "[]",
+	    "names of spans that are a rank's own work, whatever is known of them; * is any text"),
 
 	ENGINE("gates.warmup_steps", COUNT, 4, 256, "16", "samples of a series before it may fire"),
 	ENGINE("gates.cooldown", DURATION, 0, DAY, "\"60 s\"",

@@ -12,7 +12,6 @@
 
 #include "ns.h"
 #include "plain_text.h"
-#include "sources/waits.h"
 
 enum { NAMES_FIRST = 64, STEPS_FIRST = 256, TRACKS_FIRST = 64 };
 #define NOT_ASKED 0
@@ -48,6 +47,7 @@ struct replay_busy {
 	uint32_t track_steps;
 	struct name *name; /* of the track at hand, by hash */
 	uint32_t names, name_room;
+	struct waits known; /* names */
 	uint8_t *kind; /* by number of a name */
 	size_t kinds;
 	struct alike *track;
@@ -56,13 +56,14 @@ struct replay_busy {
 	size_t count, room, next;
 };
 
-int replay_busy_new(struct replay_busy **ret_busy)
+int replay_busy_new(const struct waits *own, struct replay_busy **ret_busy)
 {
 	struct replay_busy *busy = calloc(1, sizeof(*busy));
 	if (!busy)
 		return -ENOMEM;
 	busy->name = calloc(NAMES_FIRST, sizeof(*busy->name));
 	busy->name_room = NAMES_FIRST;
+	busy->known = *own;
 	if (!busy->name) {
 		free(busy);
 		return -ENOMEM;
@@ -163,7 +164,7 @@ static int kind_of(struct replay_busy *busy, uint32_t name, const char *text)
 		busy->kinds = kinds;
 	}
 	if (busy->kind[name] == NOT_ASKED)
-		busy->kind[name] = waits_name(text, strlen(text)) ? WAITS : OWN_WORK;
+		busy->kind[name] = waits_name(&busy->known, text, strlen(text)) ? WAITS : OWN_WORK;
 	return busy->kind[name];
 }
 

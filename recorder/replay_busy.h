@@ -12,9 +12,12 @@
 
 #include <triggers/triggers.h>
 
+#include "sources/waits.h"
+
 struct replay_busy;
 
-int replay_busy_new(struct replay_busy **ret_busy);
+/* `own`: the names that the configuration adds. */
+int replay_busy_new(const struct waits *own, struct replay_busy **ret_busy);
 void replay_busy_free(struct replay_busy *busy);
 
 /*

@@ -19,6 +19,7 @@
 #include "plain_text.h"
 #include "replay.h"
 #include "replay_busy.h"
+#include "trigger_settings.h"
 
 enum {
 	SPANS_MAX = 1 << 26,
@@ -319,7 +320,9 @@ static int tell_busy(struct trace *trace, size_t from, size_t end)
 static int make_steps(struct trace *trace)
 {
 	size_t spans = trace->count;
-	int made = replay_busy_new(&trace->busy);
+	const struct config *config = trace->replay->settings->config;
+	const struct waits own = config ? trigger_settings_waits(config) : (struct waits){0};
+	int made = replay_busy_new(&own, &trace->busy);
 	if (made < 0)
 		return made;
 	if (spans)

@@ -64,11 +64,24 @@ struct phases trigger_settings_phases(const struct config *config)
 	return phases;
 }
 
+struct waits trigger_settings_waits(const struct config *config)
+{
+	return (struct waits){
+		.wait = config->work.waits.text,
+		.n_wait = config->work.waits.count,
+		.own = config->work.own.text,
+		.n_own = config->work.own.count,
+	};
+}
+
 int trigger_settings_series(const struct config *config, struct triggers_engine *engine, struct series **ret_series)
 {
 	const struct phases phases = trigger_settings_phases(config);
+	const struct waits waits = trigger_settings_waits(config);
 	int result = series_new(engine, config->series.text, config->series.count, ret_series);
-	if (result == 0)
-		series_phases(*ret_series, &phases);
-	return result;
+	if (result < 0)
+		return result;
+	series_phases(*ret_series, &phases);
+	series_waits(*ret_series, &waits);
+	return 0;
 }

@@ -19,5 +19,7 @@ unsigned trigger_settings_apply(const struct config *config, struct triggers_eng
 int trigger_settings_series(const struct config *config, struct triggers_engine *engine, struct series **ret_series);
 /* Names of phases as configured, borrowed from it. */
 struct phases trigger_settings_phases(const struct config *config);
+/* What is no own work, the same way. */
+struct waits trigger_settings_waits(const struct config *config);
 
 #endif

@@ -14,7 +14,6 @@
 #include "busy.h"
 #include "ns.h"
 #include "plain_text.h"
-#include "waits.h"
 
 enum {
 	KNOWN_FIRST = 1024,
@@ -54,6 +53,7 @@ struct series {
 	char *patterns[SERIES_PATTERNS_MAX];
 	size_t n_patterns;
 	struct phases phases;
+	struct waits waits;
 	struct busy *busy;
 	bool follows_tracks;
 	struct known *known;
@@ -141,6 +141,11 @@ void series_free(struct series *series)
 void series_phases(struct series *series, const struct phases *own)
 {
 	series->phases = *own;
+}
+
+void series_waits(struct series *series, const struct waits *own)
+{
+	series->waits = *own;
 }
 
 static uint64_t mix(uint64_t x)
@@ -326,7 +331,7 @@ static struct known *known_get(struct series *series, const struct series_source
 		return known;
 	if (role == TRIGGERS_SPAN) {
 		known->phase = (uint8_t)phases_find(&series->phases, text);
-		known->waits = known->phase || waits_name(text, strlen(text));
+		known->waits = known->phase || waits_name(&series->waits, text, strlen(text));
 	}
 	if (role == TRIGGERS_SPAN && step_of_name(text, strlen(text)) >= 0)
 		known->is_step = 1;

@@ -26,6 +26,7 @@
 #include <triggers/triggers.h>
 
 #include "phases.h"
+#include "waits.h"
 
 enum {
 	SERIES_PATTERNS_MAX = 256,
@@ -79,6 +80,8 @@ int series_new(struct triggers_engine *engine, char *const *patterns, size_t cou
 void series_free(struct series *series);
 /* The job's own names of phases, borrowed for as long as the series live. */
 void series_phases(struct series *series, const struct phases *own);
+/* And of what is no own work. */
+void series_waits(struct series *series, const struct waits *own);
 
 void series_event(struct series *series, const struct series_source *source, const struct series_event *event);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "waits.h"
 
+#include <string.h>
+
 #include <triggers/triggers.h>
 
 enum { NAME_MAX_BYTES = 255 };
@@ -50,11 +52,22 @@ static size_t plain(char out[NAME_MAX_BYTES + 1], const char *name, size_t bytes
 	return used;
 }
 
-bool waits_name(const char *name, size_t bytes)
+static bool matches(char *const *own, size_t count, const char *text)
+{
+	char pattern[NAME_MAX_BYTES + 1];
+	for (size_t i = 0; i < count; i++)
+		if (plain(pattern, own[i], strlen(own[i])) && triggers_pattern_match(pattern, text))
+			return true;
+	return false;
+}
+
+bool waits_name(const struct waits *own, const char *name, size_t bytes)
 {
 	char text[NAME_MAX_BYTES + 1];
-	if (!plain(text, name, bytes))
+	if (!plain(text, name, bytes) || (own && matches(own->own, own->n_own, text)))
 		return false;
+	if (own && matches(own->wait, own->n_wait, text))
+		return true;
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
 		if (triggers_pattern_match(patterns[i], text))
 			return true;

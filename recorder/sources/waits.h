@@ -11,7 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether a name (only its first 255 bytes count) is one of the shipped patterns. */
-bool waits_name(const char *name, size_t bytes);
+/* A job's own patterns, borrowed. */
+struct waits {
+	char *const *wait, *const *own;
+	size_t n_wait, n_own;
+};
+
+/* Whether a name (only its first 255 bytes count) is no own work: by `own` (may be NULL), else by what is known. */
+bool waits_name(const struct waits *own, const char *name, size_t bytes);
 
 #endif

@@ -149,7 +149,26 @@ static const struct {
 START_TEST(waits_are_known_by_their_names)
 {
 	const char *name = names[_i].name;
-	ck_assert_msg(waits_name(name, strlen(name)) == names[_i].waits, "%s", name);
+	ck_assert_msg(waits_name(NULL, name, strlen(name)) == names[_i].waits, "%s", name);
+}
+END_TEST
+
+static bool by_own(const struct waits *own, const char *name)
+{
+	return waits_name(own, name, strlen(name));
+}
+
+START_TEST(a_job_has_names_of_its_own)
+{
+	char stage[] = "Pipeline_Stage-Idle*", gather[] = "my_all_gather_of_*", all[] = "*";
+	char *const wait[] = {stage}, *const own[] = {gather}, *const any[] = {all};
+	const struct waits job = {.wait = wait, .n_wait = 1, .own = own, .n_own = 1};
+	const struct waits nothing = {.own = any, .n_own = 1};
+	ck_assert(by_own(&job, "pipeline-stage-idle (2)"));
+	ck_assert(!by_own(&job, "my_all_gather_of_shards"));
+	ck_assert(by_own(&job, "all_gather"));
+	ck_assert(!by_own(&job, "forward"));
+	ck_assert(!by_own(&nothing, "ncclAllReduce"));
 }
 END_TEST
 
@@ -380,6 +399,7 @@ int main(void)
 	tcase_add_test(tcase, times_at_the_ends_of_64_bits_do_no_harm);
 	tcase = add_case(suite, "names");
 	tcase_add_loop_test(tcase, waits_are_known_by_their_names, 0, sizeof(names) / sizeof(names[0]));
+	tcase_add_test(tcase, a_job_has_names_of_its_own);
 	tcase = add_case(suite, "ranks");
 	tcase_add_checked_fixture(tcase, set_up, tear_down);
 	tcase_add_test(tcase, the_rank_that_works_longest_is_named);
