@@ -3,7 +3,7 @@
  * What outlives the daemon:
  *
  *     <store>/macro.tiers   the macro view, with how far each ring was read (one commit)
- *     <store>/engine.state  what the triggers learned, and the numbers of the rings they know
+ *     <store>/engine.state  what the triggers learned, what is open, and the numbers of the rings they know
  *     <store>/suppressed.state  the firings that made no incident
  *
  * The engine is saved first: killed between the two, some events are judged twice, which can at most repeat a
@@ -33,13 +33,15 @@ enum { WATCHED_SAVE_SHARE = 200 };
 /* The log of what was held back is looked at while the daemon runs: soon, but for at most 0.5 % of the time. */
 static const int64_t SUPPRESSED_SAVE_EVERY_NS = 1000000000;
 enum { SUPPRESSED_SAVE_SHARE = 200 };
-static const char ENGINE_MAGIC[8] = "DRVENGN1";
+static const char ENGINE_MAGIC[8] = "DRVENGN2";
 
 /* Before the engine's own bytes. */
 struct engine_head {
 	char magic[8];
 	uint32_t next_source;
-	uint32_t n_sources; /* u32 each, then the engine */
+	uint32_t n_sources;    /* u32 each */
+	uint32_t series_bytes; /* of series_save(); then the engine */
+	uint32_t zero;
 };
 
 /* A ring's entry in the tiers' commit, before its cursors. */
@@ -84,6 +86,15 @@ static int open_tiers(struct daemon *daemon)
 	return result;
 }
 
+/* The engine, and what the series know beside it: without that, spans of now are taken for those of another phase. */
+static int restore_watch(struct daemon *daemon, const char *bytes, size_t series_bytes, size_t count)
+{
+	int result = triggers_engine_restore(daemon->engine, bytes + series_bytes, count - series_bytes);
+	if (result == 0 && series_restore(daemon->series, bytes, series_bytes) < 0)
+		log_warnx("series.anew", "%s/engine.state: what was open is not known any more", daemon->store_path);
+	return result;
+}
+
 /* Rings that the engine knows and that are gone have no one to speak for them any more. */
 static void end_lost_sources(struct daemon *daemon, const uint32_t *sources, uint32_t count)
 {
@@ -114,7 +125,10 @@ static int restore_engine(struct daemon *daemon)
 		goto out;
 	size_t listed = head.n_sources * sizeof(sources[0]);
 	memcpy(sources, bytes + sizeof(head), listed);
-	result = triggers_engine_restore(daemon->engine, bytes + sizeof(head) + listed, count - sizeof(head) - listed);
+	if (head.series_bytes > count - sizeof(head) - listed)
+		goto out;
+	result = restore_watch(daemon, bytes + sizeof(head) + listed, head.series_bytes,
+			       count - sizeof(head) - listed);
 	producers_number_from(daemon->producers, head.next_source);
 	producers_rescan(daemon->producers);
 	if (result == 0)
@@ -178,19 +192,22 @@ static int save_engine(struct daemon *daemon)
 {
 	size_t rings = producers_count(daemon->producers);
 	size_t before = sizeof(struct engine_head) + rings * sizeof(uint32_t);
-	int64_t length = triggers_engine_save(daemon->engine, NULL, 0);
-	if (length < 0)
-		return (int)length;
+	int64_t length = triggers_engine_save(daemon->engine, NULL, 0), beside = series_save(daemon->series, NULL, 0);
+	if (length < 0 || beside < 0 || beside > UINT32_MAX)
+		return length < 0 ? (int)length : -E2BIG;
+	before += (size_t)beside;
 	char *bytes = malloc(before + (size_t)length);
 	if (!bytes)
 		return -ENOMEM;
 	struct engine_head head = {.next_source = producers_next_number(daemon->producers),
-				   .n_sources = (uint32_t)rings};
+				   .n_sources = (uint32_t)rings,
+				   .series_bytes = (uint32_t)beside};
 	memcpy(head.magic, ENGINE_MAGIC, sizeof(head.magic));
 	memcpy(bytes, &head, sizeof(head));
 	for (size_t i = 0; i < rings; i++)
 		memcpy(bytes + sizeof(head) + i * sizeof(uint32_t), &producers_at(daemon->producers, i)->source,
 		       sizeof(uint32_t));
+	series_save(daemon->series, bytes + before - (size_t)beside, (size_t)beside);
 	length = triggers_engine_save(daemon->engine, bytes + before, (size_t)length);
 	int result = length < 0 ? (int)length
 				: write_quickly(daemon, "engine.state", bytes, before + (size_t)length);

@@ -281,3 +281,104 @@ void busy_source_end(struct busy *busy, uint32_t source)
 				busy->known[i].followed = NOT_FOLLOWED;
 	busy->last_key = NO_KEY;
 }
+
+/* ---- over a restart ---- */
+
+/* Followed by the pieces of both covers. */
+struct saved_track {
+	uint32_t source, track, series;
+	uint32_t is_stream, has_clock, clock;
+	uint32_t n_all, n_waits;
+	uint32_t step_track, zero;
+	int64_t step_start_ns, step_end_ns, step_number;
+};
+
+void busy_save(const struct busy *busy, struct state_writer *writer)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < busy->count; i++)
+		count += busy->followed[i]->is_used;
+	state_put(writer, &count, sizeof(count));
+	for (uint32_t i = 0; i < busy->count; i++) {
+		const struct followed *followed = busy->followed[i];
+		if (!followed->is_used)
+			continue;
+		const struct saved_track saved = {
+			.source = followed->source,
+			.track = followed->track,
+			.series = followed->series,
+			.is_stream = followed->is_stream,
+			.has_clock = followed->has_clock,
+			.clock = followed->clock,
+			.n_all = followed->all.count,
+			.n_waits = followed->waits.count,
+			.step_track = followed->waiting.track,
+			.step_start_ns = followed->waiting.start_ns,
+			.step_end_ns = followed->waiting.end_ns,
+			.step_number = followed->waiting.number,
+		};
+		state_put(writer, &saved, sizeof(saved));
+		state_put(writer, followed->all.piece, saved.n_all * sizeof(followed->all.piece[0]));
+		state_put(writer, followed->waits.piece, saved.n_waits * sizeof(followed->waits.piece[0]));
+	}
+}
+
+static void restore_cover(struct cover *cover, uint32_t count, struct state_reader *reader)
+{
+	const int64_t farthest_ns = INT64_C(1) << 60; /* so that no sum can overflow */
+	int64_t before_ns = -farthest_ns;
+	if (count > COVER_PIECES)
+		reader->failed = true;
+	if (reader->failed || !state_take(reader, cover->piece, count * sizeof(cover->piece[0])))
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct cover_piece *piece = &cover->piece[i];
+		if (piece->start_ns < before_ns || piece->end_ns < piece->start_ns || piece->end_ns > farthest_ns ||
+		    piece->covered_ns < 0 || piece->covered_ns > piece->end_ns - piece->start_ns)
+			reader->failed = true;
+		before_ns = piece->end_ns;
+	}
+	cover->count = reader->failed ? 0 : count;
+}
+
+static void restore_track(struct busy *busy, struct state_reader *reader)
+{
+	struct saved_track saved;
+	struct triggers_belief belief;
+	struct cover all = {0}, waits = {0};
+	if (!state_take(reader, &saved, sizeof(saved)))
+		return;
+	restore_cover(&all, saved.n_all, reader);
+	restore_cover(&waits, saved.n_waits, reader);
+	if (reader->failed || triggers_engine_belief(busy->engine, saved.series, &belief) < 0 ||
+	    belief.key.role != TRIGGERS_BUSY || belief.key.source != saved.source || belief.key.track != saved.track)
+		return;
+	struct known *known = known_take(busy, saved.source, saved.track);
+	if (!known || known->followed != NOT_FOLLOWED || busy->count == BUSY_FOLLOWED_MAX)
+		return;
+	struct followed *followed = malloc(sizeof(*followed));
+	if (!followed)
+		return;
+	*followed = (struct followed){
+		.source = saved.source,
+		.track = saved.track,
+		.series = saved.series,
+		.is_stream = saved.is_stream != 0,
+		.is_used = true,
+		.has_clock = saved.has_clock != 0,
+		.clock = saved.clock,
+		.waiting = {saved.step_track, saved.step_start_ns, saved.step_end_ns, saved.step_number, NULL},
+		.all = all,
+		.waits = waits,
+	};
+	busy->followed[busy->count++] = followed;
+	known->followed = (uint16_t)busy->count;
+}
+
+void busy_restore(struct busy *busy, struct state_reader *reader)
+{
+	uint32_t count = 0;
+	state_take(reader, &count, sizeof(count));
+	for (uint32_t i = 0; i < count && !reader->failed; i++)
+		restore_track(busy, reader);
+}

@@ -23,6 +23,8 @@
 
 #include <triggers/triggers.h>
 
+#include "state_bytes.h"
+
 enum { BUSY_FOLLOWED_MAX = 512, BUSY_KNOWN_MAX = 1 << 13 };
 
 struct busy;
@@ -46,5 +48,12 @@ void busy_span(struct busy *busy, const struct series_source *source, uint32_t t
 void busy_step(struct busy *busy, const struct series_source *source, const struct busy_step *step);
 /* Forgets a source; its number may be used again. */
 void busy_source_end(struct busy *busy, uint32_t source);
+
+/*
+ * What has been noted of steps that go on, so that a daemon that begins anew tells of them as if nothing had been. To be
+ * restored into a new one, once the engine is; tracks whose series is gone are left out.
+ */
+void busy_save(const struct busy *busy, struct state_writer *writer);
+void busy_restore(struct busy *busy, struct state_reader *reader);
 
 #endif

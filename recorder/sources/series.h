@@ -119,4 +119,12 @@ const struct series_counters *series_counters(const struct series *series);
 /* The latest finished step of a source, -1 = none yet. */
 int64_t series_last_step(const struct series *series, uint32_t source);
 
+/*
+ * What is known beside the engine: what is open and in which phase, and the work of steps that go on. Saved and restored
+ * with it, into new series; what the engine does not know any more is left out. The length, or -ENOSPC; call with NULL, 0
+ * to learn it. -EBADMSG: damaged, or of another version; then nothing is known.
+ */
+int64_t series_save(const struct series *series, void *out, size_t room);
+int series_restore(struct series *series, const void *bytes, size_t count);
+
 #endif
