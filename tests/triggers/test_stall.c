@@ -437,6 +437,100 @@ START_TEST(t0_follows_the_clock)
 }
 END_TEST
 
+/* ---- ranks of one job ---- */
+
+static uint32_t other, save, other_save;
+
+static void two_ranks(void)
+{
+	other = watch_series(&watch, TRIGGERS_STEP, 1, "step");
+	save = watch_series(&watch, TRIGGERS_PHASE, 0, "phase:checkpoint");
+	other_save = watch_series(&watch, TRIGGERS_PHASE, 1, "phase:checkpoint");
+	for (int i = 0; i < 30; i++) {
+		int64_t begin_ns = watch.now_ns;
+		triggers_engine_open(watch.engine, other, begin_ns, i, NULL);
+		watch_step(&watch, step, i, S);
+		struct triggers_sample sample = {
+			.start_ns = begin_ns, .duration_ns = watch.now_ns - begin_ns, .step = i, .sample = -1};
+		triggers_engine_observe(watch.engine, other, &sample);
+	}
+	ck_assert_uint_eq(watch.n, 0);
+}
+
+static void end_since(uint32_t series, int64_t begin_ns, int64_t number, const char *phase)
+{
+	struct triggers_sample sample = {.start_ns = begin_ns, .duration_ns = watch.now_ns - begin_ns,
+					 .step = number, .phase = phase, .sample = -1};
+	triggers_engine_observe(watch.engine, series, &sample);
+}
+
+/* Rank 0 is done with its checkpoint 20 s earlier, and waits in its next step. */
+START_TEST(a_rank_that_waits_for_a_phase_of_another)
+{
+	two_ranks();
+	int64_t saved_ns = watch.now_ns;
+	triggers_engine_open(watch.engine, save, saved_ns, -1, "checkpoint");
+	triggers_engine_open(watch.engine, other_save, saved_ns, -1, "checkpoint");
+	watch_ticks(&watch, 20 * S);
+	end_since(save, saved_ns, -1, "checkpoint");
+	int64_t begin_ns = watch.now_ns;
+	triggers_engine_open(watch.engine, step, begin_ns, 30, NULL);
+	watch_ticks(&watch, 20 * S);
+	end_since(other_save, saved_ns, -1, "checkpoint");
+	int64_t other_ns = watch.now_ns;
+	triggers_engine_open(watch.engine, other, other_ns, 30, NULL);
+	watch_ticks(&watch, S);
+	end_since(step, begin_ns, 30, NULL);
+	end_since(other, other_ns, 30, NULL);
+	ck_assert_uint_eq(watch.n, 0);
+	ck_assert_int_le(hang(31), 3100 * MS);
+}
+END_TEST
+
+/* An evaluation of rank 1 alone, while rank 0 goes on: that one's stall is found in it. */
+START_TEST(a_rank_that_does_not_wait)
+{
+	two_ranks();
+	triggers_engine_open(watch.engine, other_save, watch.now_ns, -1, "checkpoint");
+	watch_ticks(&watch, 10 * MS);
+	steps(10, S);
+	ck_assert_uint_eq(watch.n, 0);
+	ck_assert_int_le(hang(40), 3100 * MS);
+}
+END_TEST
+
+/* Both are in an epoch, and hang in its first step. */
+START_TEST(a_phase_around_steps_excuses_nobody)
+{
+	two_ranks();
+	uint32_t epoch = watch_series(&watch, TRIGGERS_PHASE, 0, "phase:epoch");
+	uint32_t other_epoch = watch_series(&watch, TRIGGERS_PHASE, 1, "phase:epoch");
+	triggers_engine_open(watch.engine, epoch, watch.now_ns, -1, "epoch");
+	triggers_engine_open(watch.engine, other_epoch, watch.now_ns, -1, "epoch");
+	watch_ticks(&watch, 10 * MS);
+	triggers_engine_open(watch.engine, other, watch.now_ns, 30, NULL);
+	triggers_engine_open(watch.engine, step, watch.now_ns, 30, NULL);
+	watch_ticks(&watch, 5 * S);
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_str_eq(watch.last_passed.trigger, "stall");
+}
+END_TEST
+
+/* Nor does the phase of another job, or of a rank that is gone. */
+START_TEST(a_phase_of_nobody_that_it_waits_for)
+{
+	two_ranks();
+	struct triggers_series_key key = {.role = TRIGGERS_PHASE, .source = 2, .rank = 0, .job = 8, .track = 1,
+					  .name = "phase:checkpoint", .alarms = 1};
+	uint32_t foreign = triggers_engine_series(watch.engine, &key);
+	triggers_engine_open(watch.engine, foreign, watch.now_ns, -1, "checkpoint");
+	triggers_engine_open(watch.engine, other_save, watch.now_ns, -1, "checkpoint");
+	watch_ticks(&watch, S);
+	triggers_engine_source_end(watch.engine, 1);
+	ck_assert_int_le(hang(30), 3100 * MS);
+}
+END_TEST
+
 /* ---- named spans ---- */
 
 static uint32_t loads(int n, int64_t duration_ns)
@@ -616,6 +710,10 @@ int main(void)
 	add(suite, "after a compile", steps_after_a_compile_have_a_ceiling_only);
 	add(suite, "a phase ends the suspicion", a_phase_ends_the_suspicion);
 	add(suite, "t0 follows the clock", t0_follows_the_clock);
+	add(suite, "waits for a phase of another rank", a_rank_that_waits_for_a_phase_of_another);
+	add(suite, "does not wait for it", a_rank_that_does_not_wait);
+	add(suite, "a phase around steps", a_phase_around_steps_excuses_nobody);
+	add(suite, "a phase of nobody", a_phase_of_nobody_that_it_waits_for);
 	add(suite, "open span, no steps", an_open_span_of_a_job_without_steps);
 	add(suite, "noisy spans", noisy_spans_do_not_cry_wolf);
 	add(suite, "span inside a step", a_span_inside_a_step_leaves_it_to_the_step);

@@ -178,7 +178,7 @@ struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
 	series->varies = key->role == TRIGGERS_SPAN || (key->role == TRIGGERS_PHASE && strchr(name, '/'));
 	series->group = group_of(key);
 	if (key->job)
-		series->source->job = key->job;
+		triggers_table_set_job(&engine->table, series->source, key->job);
 	if (series->role == TRIGGERS_STEP && series->source->n_series == 1)
 		series->source->grace = GRACE_STEPS;
 	lay_out(engine, series);
@@ -515,7 +515,7 @@ static void shut(struct triggers_engine *engine, struct triggers_series *parent,
 	series->is_open = 0;
 	parent->open = TRIGGERS_SERIES_NONE;
 	if (series->role == TRIGGERS_STEP)
-		triggers_source_step_open(series->source, !series->phase[0], -1);
+		triggers_source_step_shut(series->source, !series->phase[0]);
 	if (series->role == TRIGGERS_PHASE)
 		engine->due_ns = INT64_MIN; /* deadlines that a phase held back count again */
 }
@@ -579,7 +579,7 @@ void triggers_engine_open(struct triggers_engine *engine, uint32_t id, int64_t s
 	if (series->role == TRIGGERS_PHASE)
 		triggers_source_phase_begin(series->source, start_ns);
 	if (series->role == TRIGGERS_STEP)
-		triggers_source_step_open(series->source, !series->phase[0], 1);
+		triggers_source_step_open(series->source, !series->phase[0], start_ns);
 	for (unsigned i = 0; triggers_modules[i]; i++)
 		if (series->state_at[i] && triggers_modules[i]->open)
 			triggers_modules[i]->open(engine, series, triggers_series_state(series, i));

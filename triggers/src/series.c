@@ -73,6 +73,17 @@ static struct triggers_source *source_take(struct triggers_table *table, uint32_
 	return source;
 }
 
+static void leave_job(struct triggers_source *source)
+{
+	struct triggers_source *before = source->mate;
+	if (!before)
+		return;
+	while (before->mate != source)
+		before = before->mate;
+	before->mate = source->mate == before ? NULL : source->mate;
+	source->mate = NULL;
+}
+
 static void source_drop(struct triggers_table *table, struct triggers_source *source)
 {
 	if (--source->n_series)
@@ -81,7 +92,23 @@ static void source_drop(struct triggers_table *table, struct triggers_source *so
 	while (*link != source)
 		link = &(*link)->next;
 	*link = source->next;
+	leave_job(source);
 	free(source);
+}
+
+void triggers_table_set_job(struct triggers_table *table, struct triggers_source *source, uint64_t job)
+{
+	if (source->job == job)
+		return;
+	leave_job(source);
+	source->job = job;
+	for (int i = 0; i < TRIGGERS_SOURCE_BUCKETS && job; i++)
+		for (struct triggers_source *other = table->sources[i]; other; other = other->next)
+			if (other != source && other->job == job) {
+				source->mate = other->mate ? other->mate : other;
+				other->mate = source;
+				return;
+			}
 }
 
 static struct triggers_series *add_at(struct triggers_table *table, uint32_t place, enum triggers_role role,
@@ -192,6 +219,11 @@ static int take_open(struct triggers_source *source, int64_t begin_ns)
 	return beside;
 }
 
+uint32_t triggers_source_phases_kept(const struct triggers_source *source)
+{
+	return source->n_phases < TRIGGERS_PHASES_KEPT ? source->n_phases : TRIGGERS_PHASES_KEPT;
+}
+
 /* Evaluation steps, or compiles of one step after another, are one phase: only eight are kept. */
 static int joins(const struct triggers_source *source, int64_t begin_ns, int64_t end_ns)
 {
@@ -216,24 +248,34 @@ void triggers_source_phase_end(struct triggers_source *source, int64_t begin_ns,
 	source->after_phase = 1;
 }
 
-static uint32_t phases_kept(const struct triggers_source *source)
+/* What it says of a phase: that the source's own steps go on beside it, or those of its job's other ranks. */
+static void mark_phases(struct triggers_source *source, int64_t begin_ns, int64_t end_ns, int own)
 {
-	return source->n_phases < TRIGGERS_PHASES_KEPT ? source->n_phases : TRIGGERS_PHASES_KEPT;
+	for (uint32_t i = 0; i < source->n_open; i++)
+		if (source->open[i].begin_ns <= begin_ns)
+			*(own ? &source->open[i].beside : &source->open[i].apart) = 1;
+	for (uint32_t i = 0; i < triggers_source_phases_kept(source); i++)
+		if (source->phase[i].begin_ns <= begin_ns && source->phase[i].end_ns >= end_ns)
+			*(own ? &source->phase[i].beside : &source->phase[i].apart) = 1;
 }
 
 void triggers_source_step(struct triggers_source *source, int64_t begin_ns, int64_t end_ns)
 {
-	for (uint32_t i = 0; i < source->n_open; i++)
-		source->open[i].beside |= source->open[i].begin_ns <= begin_ns;
-	for (uint32_t i = 0; i < phases_kept(source); i++)
-		source->phase[i].beside |=
-			source->phase[i].begin_ns <= begin_ns && source->phase[i].end_ns >= end_ns;
+	mark_phases(source, begin_ns, end_ns, 1);
+	for (struct triggers_source *other = source->mate; other && other != source; other = other->mate)
+		mark_phases(other, begin_ns, end_ns, 0);
 }
 
-void triggers_source_step_open(struct triggers_source *source, int is_train, int by)
+void triggers_source_step_open(struct triggers_source *source, int is_train, int64_t begin_ns)
 {
-	uint32_t *open = is_train ? &source->open_steps : &source->open_others;
-	*open += (uint32_t)by;
+	(*(is_train ? &source->open_steps : &source->open_others))++;
+	if (is_train)
+		source->step_begin_ns = begin_ns;
+}
+
+void triggers_source_step_shut(struct triggers_source *source, int is_train)
+{
+	(*(is_train ? &source->open_steps : &source->open_others))--;
 }
 
 static void follow(int64_t *ns, int64_t now_ns, int64_t step_ns)
@@ -246,58 +288,11 @@ void triggers_source_follow_clock(struct triggers_source *source, int64_t now_ns
 {
 	follow(&source->last_progress_ns, now_ns, step_ns);
 	follow(&source->step_end_ns, now_ns, step_ns);
+	follow(&source->step_begin_ns, now_ns, step_ns);
 	for (uint32_t i = 0; i < source->n_open; i++)
 		follow(&source->open[i].begin_ns, now_ns, step_ns);
-	for (uint32_t i = 0; i < phases_kept(source); i++) {
+	for (uint32_t i = 0; i < triggers_source_phases_kept(source); i++) {
 		follow(&source->phase[i].begin_ns, now_ns, step_ns);
 		follow(&source->phase[i].end_ns, now_ns, step_ns);
 	}
-}
-
-int triggers_source_interrupted(const struct triggers_source *source, int64_t begin_ns, int is_track)
-{
-	for (uint32_t i = 0; i < source->n_open; i++)
-		if (is_track ? !source->open[i].beside : source->open[i].begin_ns >= begin_ns)
-			return 1;
-	return 0;
-}
-
-static int interrupts(const struct triggers_phase *phase, int64_t from_ns, int64_t to_ns)
-{
-	if (phase->begin_ns >= to_ns || phase->end_ns <= from_ns)
-		return 0;
-	return phase->begin_ns >= from_ns || (phase->end_ns < to_ns && !phase->beside);
-}
-
-/* Adds a phase to those sorted by their begin. */
-static uint32_t sort_in(const struct triggers_phase *sorted[2 * TRIGGERS_PHASES_KEPT], uint32_t count,
-			const struct triggers_phase *phase)
-{
-	uint32_t at = count;
-	for (; at > 0 && sorted[at - 1]->begin_ns > phase->begin_ns; at--)
-		sorted[at] = sorted[at - 1];
-	sorted[at] = phase;
-	return count + 1;
-}
-
-int64_t triggers_source_excused(const struct triggers_source *source, int64_t from_ns, int64_t to_ns)
-{
-	const struct triggers_phase *sorted[2 * TRIGGERS_PHASES_KEPT];
-	uint32_t count = 0;
-	int64_t excused = 0, covered_ns = from_ns;
-	for (uint32_t i = 0; i < source->n_open; i++)
-		if (interrupts(&source->open[i], from_ns, to_ns))
-			count = sort_in(sorted, count, &source->open[i]);
-	for (uint32_t i = 0; i < phases_kept(source); i++)
-		if (interrupts(&source->phase[i], from_ns, to_ns))
-			count = sort_in(sorted, count, &source->phase[i]);
-	for (uint32_t i = 0; i < count; i++) {
-		int64_t begin = sorted[i]->begin_ns > covered_ns ? sorted[i]->begin_ns : covered_ns;
-		int64_t end = sorted[i]->end_ns < to_ns ? sorted[i]->end_ns : to_ns;
-		if (end <= begin)
-			continue;
-		excused += end - begin;
-		covered_ns = end;
-	}
-	return excused;
 }

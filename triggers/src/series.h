@@ -36,11 +36,13 @@ struct triggers_interval {
 /*
  * A stretch of another phase. It excuses a step that it interrupts: one that had begun before, or that it delayed the
  * end of. A step that begins and ends in it runs beside it (an evaluation on other devices, an epoch around all steps)
- * and is held to the usual length.
+ * and is held to the usual length. The steps of other ranks of the job wait for who is in such a phase, and are excused
+ * for as long as they overlap; unless one of them has run a whole step in it, or the rank itself is in a step of it.
  */
 struct triggers_phase {
 	int64_t begin_ns, end_ns; /* end INT64_MAX: open */
 	int beside;               /* a whole step has been seen in it */
+	int apart;                /* a whole step of another rank has: these do not wait for it */
 };
 
 /* What is known of one producer. Lives as long as it has series. */
@@ -49,9 +51,11 @@ struct triggers_source {
 	uint32_t n_series;
 	uint64_t job; /* 0 = not known */
 	struct triggers_source *next;
+	struct triggers_source *mate; /* the next of the same job, in a circle; NULL = alone */
 	int64_t last_progress_ns; /* INT64_MIN = none yet */
 	int64_t step_ns;          /* median train step, 0 = not yet known */
 	int64_t step_end_ns;      /* of the last whole train step; INT64_MIN = none yet */
+	int64_t step_begin_ns;    /* of the latest train step that was opened */
 	uint32_t open_steps;      /* train steps that are open */
 	uint32_t open_others;     /* steps of other phases that are */
 	uint32_t n_open; /* phases that are open; at most 8 are known of */
@@ -118,6 +122,8 @@ struct triggers_series *triggers_table_add_at(struct triggers_table *table, uint
 /* One to give up for a new one, if any may be: not open, unused for longest among those looked at. */
 struct triggers_series *triggers_table_idle(struct triggers_table *table, int for_alarms);
 void triggers_table_remove(struct triggers_table *table, struct triggers_series *series);
+/* Which job a source is of: its ranks wait for each other. */
+void triggers_table_set_job(struct triggers_table *table, struct triggers_source *source, uint64_t job);
 
 /* Phases of a source: silence, and steps that they interrupt, are excused for as long as they overlap. */
 void triggers_source_phase_begin(struct triggers_source *source, int64_t begin_ns);
@@ -125,8 +131,10 @@ void triggers_source_phase_end(struct triggers_source *source, int64_t begin_ns,
 			       int was_open);
 /* A whole step: the phases that it lies in go on beside steps. */
 void triggers_source_step(struct triggers_source *source, int64_t begin_ns, int64_t end_ns);
-/* A step is open, or (`by` -1) no more. */
-void triggers_source_step_open(struct triggers_source *source, int is_train, int by);
+/* A step is open, or no more. */
+void triggers_source_step_open(struct triggers_source *source, int is_train, int64_t begin_ns);
+void triggers_source_step_shut(struct triggers_source *source, int is_train);
+uint32_t triggers_source_phases_kept(const struct triggers_source *source);
 /* The clock was set by `step_ns`: what would lie after now_ns moves with it. */
 void triggers_source_follow_clock(struct triggers_source *source, int64_t now_ns, int64_t step_ns);
 /* Whether a phase is open that interrupts the step that began then (or, of tracks, silences them). */

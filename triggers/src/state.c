@@ -13,6 +13,18 @@
 
 enum { STATE_VERSION = 4, HEADER_BYTES = 24, SERIES_END = 0, SERIES_FOLLOWS = 1 };
 
+static uint32_t phase_flags(const struct triggers_phase *phase)
+{
+	return (uint32_t)phase->beside | (uint32_t)phase->apart << 1;
+}
+
+static void restore_flags(struct triggers_phase *phase, struct triggers_cursor *cursor)
+{
+	uint32_t flags = triggers_read_u32(cursor);
+	phase->beside = flags & 1;
+	phase->apart = flags >> 1 & 1;
+}
+
 static void save_source(const struct triggers_source *source, struct triggers_writer *writer)
 {
 	triggers_write_u64(writer, source->job);
@@ -22,21 +34,22 @@ static void save_source(const struct triggers_source *source, struct triggers_wr
 	triggers_write_u32(writer, source->n_open);
 	for (uint32_t i = 0; i < source->n_open; i++) {
 		triggers_write_i64(writer, source->open[i].begin_ns);
-		triggers_write_u32(writer, (uint32_t)source->open[i].beside);
+		triggers_write_u32(writer, phase_flags(&source->open[i]));
 	}
 	triggers_write_u32(writer, source->n_phases);
 	for (int i = 0; i < TRIGGERS_PHASES_KEPT; i++) {
 		triggers_write_i64(writer, source->phase[i].begin_ns);
 		triggers_write_i64(writer, source->phase[i].end_ns);
-		triggers_write_u32(writer, (uint32_t)source->phase[i].beside);
+		triggers_write_u32(writer, phase_flags(&source->phase[i]));
 	}
 	triggers_write_u32(writer, (uint32_t)source->after_phase);
 	triggers_write_u32(writer, source->grace);
 }
 
-static void restore_source(struct triggers_source *source, struct triggers_cursor *cursor)
+static void restore_source(struct triggers_engine *engine, struct triggers_source *source,
+			   struct triggers_cursor *cursor)
 {
-	source->job = triggers_read_u64(cursor);
+	triggers_table_set_job(&engine->table, source, triggers_read_u64(cursor));
 	source->last_progress_ns = triggers_read_ns(cursor);
 	source->step_ns = triggers_read_ns(cursor);
 	source->step_end_ns = triggers_read_ns(cursor);
@@ -46,13 +59,13 @@ static void restore_source(struct triggers_source *source, struct triggers_curso
 	source->n_open = 0;
 	for (uint32_t i = 0; i < n_open && !cursor->failed; i++) {
 		triggers_source_phase_begin(source, triggers_read_ns(cursor));
-		source->open[i].beside = triggers_read_u32(cursor) != 0;
+		restore_flags(&source->open[i], cursor);
 	}
 	source->n_phases = triggers_read_u32(cursor);
 	for (int i = 0; i < TRIGGERS_PHASES_KEPT; i++) {
 		source->phase[i].begin_ns = triggers_read_ns(cursor);
 		source->phase[i].end_ns = triggers_read_ns(cursor);
-		source->phase[i].beside = triggers_read_u32(cursor) != 0;
+		restore_flags(&source->phase[i], cursor);
 		if (source->phase[i].begin_ns == INT64_MIN || source->phase[i].end_ns == INT64_MIN)
 			cursor->failed = 1;
 	}
@@ -154,7 +167,7 @@ static void restore_fields(struct triggers_series *series, struct triggers_curso
 	    (series->is_open && series->role == TRIGGERS_TRACK && series->last_progress_ns == INT64_MIN))
 		cursor->failed = 1;
 	if (series->is_open && series->role == TRIGGERS_STEP)
-		triggers_source_step_open(series->source, !series->phase[0], 1);
+		triggers_source_step_open(series->source, !series->phase[0], series->open_ns);
 }
 
 static void restore_series(struct triggers_engine *engine, struct triggers_cursor *cursor)
@@ -184,7 +197,7 @@ static void restore_series(struct triggers_engine *engine, struct triggers_curso
 	snprintf(series->phase, sizeof(series->phase), "%s", phase);
 	restore_fields(series, cursor);
 	triggers_after_phase_restore(&series->after, cursor);
-	restore_source(series->source, cursor);
+	restore_source(engine, series->source, cursor);
 	triggers_window_restore(&series->window, cursor);
 	while (restore_module(series, cursor))
 		;
