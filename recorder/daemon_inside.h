@@ -40,10 +40,11 @@ struct daemon_told {
 	uint32_t series_id, source;
 };
 
-/* An incident that there was already when the daemon started: events read again must not open it anew. */
+/* What is in an incident: events read again must not open it anew. */
 struct daemon_known {
 	char trigger[TRIGGERS_NAME_MAX];
 	int64_t t0_ns;
+	bool before; /* there was one already when the daemon started */
 };
 
 struct daemon {

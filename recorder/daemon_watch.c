@@ -196,19 +196,22 @@ static void enrich(const struct daemon *daemon, struct triggers_firing *firing)
 	plain_text(firing->evidence, sizeof(firing->evidence), firing->evidence, strlen(firing->evidence));
 }
 
-static bool is_known(const struct daemon *daemon, const struct triggers_firing *firing)
+/* `before`: of those that an earlier daemon made. Ranks that stall at once are no repetition of each other. */
+static bool is_known(const struct daemon *daemon, const struct triggers_firing *firing, bool before)
 {
 	if (strcmp(firing->trigger, "manual") == 0)
 		return false;
 	for (size_t i = 0; i < daemon->n_known; i++) {
 		int64_t apart = daemon->known[i].t0_ns - firing->t0_ns;
+		if (before && !daemon->known[i].before)
+			continue;
 		if (strcmp(daemon->known[i].trigger, firing->trigger) == 0 && apart < SAME_NS && apart > -SAME_NS)
 			return true;
 	}
 	return false;
 }
 
-static void add_known(struct daemon *daemon, const char *trigger, int64_t t0_ns)
+static void add_known(struct daemon *daemon, const char *trigger, int64_t t0_ns, bool before)
 {
 	if (daemon->n_known == DAEMON_KNOWN_MAX) {
 		memmove(daemon->known, daemon->known + 1, sizeof(daemon->known) - sizeof(daemon->known[0]));
@@ -217,6 +220,7 @@ static void add_known(struct daemon *daemon, const char *trigger, int64_t t0_ns)
 	struct daemon_known *known = &daemon->known[daemon->n_known++];
 	snprintf(known->trigger, sizeof(known->trigger), "%s", trigger);
 	known->t0_ns = t0_ns;
+	known->before = before;
 }
 
 /* All that is in an incident: what joined it must not open one when it is read again, either. */
@@ -229,7 +233,7 @@ static void add_known_incident(struct daemon *daemon, const char *folder)
 	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(manifest, "firings")) {
 		struct triggers_firing firing;
 		json_read_firing(item, &firing);
-		add_known(daemon, firing.trigger, firing.t0_ns);
+		add_known(daemon, firing.trigger, firing.t0_ns, true);
 	}
 	cJSON_Delete(manifest);
 }
@@ -253,7 +257,7 @@ void daemon_watch_known(struct daemon *daemon)
 				continue;
 			char trigger[sizeof(pins[j].trigger) + 1] = "";
 			memcpy(trigger, pins[j].trigger, sizeof(pins[j].trigger));
-			add_known(daemon, trigger, pins[j].t0_ns);
+			add_known(daemon, trigger, pins[j].t0_ns, true);
 		}
 	}
 }
@@ -262,7 +266,7 @@ static void open_incident(struct daemon *daemon, const struct triggers_firing *f
 {
 	char id[INCIDENTS_ID_TEXT] = "";
 	bool manual = strcmp(firing->trigger, "manual") == 0;
-	if (is_known(daemon, firing)) {
+	if (is_known(daemon, firing, false)) {
 		log_info("incident.known", "%s at the same time is an incident already", firing->trigger);
 		return;
 	}
@@ -273,7 +277,7 @@ static void open_incident(struct daemon *daemon, const struct triggers_firing *f
 		log_warnx("incident.refused", "%s: %s; %s", firing->trigger, strerror(-result), firing->evidence);
 		return;
 	}
-	add_known(daemon, firing->trigger, firing->t0_ns);
+	add_known(daemon, firing->trigger, firing->t0_ns, false);
 	if (manual)
 		snprintf(daemon->manual_id, sizeof(daemon->manual_id), "%s", id);
 	log_record("incident.opened", "%.8s %s %s: %s", id, triggers_severity_name(firing->severity),
@@ -284,7 +288,7 @@ static void open_incident(struct daemon *daemon, const struct triggers_firing *f
 /* It joins the incident that waits; without one it opens its own. */
 static void join_incident(struct daemon *daemon, const struct triggers_firing *firing)
 {
-	if (!is_known(daemon, firing) && incidents_join(daemon->incidents, firing) == -ENOENT)
+	if (!is_known(daemon, firing, true) && incidents_join(daemon->incidents, firing) == -ENOENT)
 		open_incident(daemon, firing);
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "daemon_child.h"
+#include "incidents/manifest.h"
 #include "incidents/store.h"
 #include "incidents/suppressed.h"
 
@@ -164,6 +165,25 @@ static size_t count_incidents(void)
 	return count;
 }
 
+/* How many firings the only incident is of. */
+static double count_firings(void)
+{
+	struct incidents_store *store;
+	struct incidents_entry *entries;
+	size_t count;
+	cJSON *manifest;
+	assert_ok(incidents_store_open(store_path, false, &store));
+	assert_ok(incidents_store_list(store, &entries, &count));
+	ck_assert_uint_eq(count, 1);
+	assert_ok(incident_manifest_read(store, entries[0].folder, &manifest));
+	double firings = cJSON_GetArraySize(cJSON_GetObjectItem(manifest, "firings")) +
+			 number_at(manifest, "firings_not_listed", NULL, NULL);
+	cJSON_Delete(manifest);
+	free(entries);
+	incidents_store_free(store);
+	return firings;
+}
+
 /* The log of what was held back, as the command line reads it: each firing is in one of its lines. */
 static void check_log(double held_back, size_t lines_max)
 {
@@ -208,6 +228,7 @@ START_TEST(a_storm_is_one_incident)
 	ck_assert_msg(growth <= RSS_GROWTH_MAX, "it grew by %ld bytes", growth);
 	ck_assert_uint_eq(count_incidents(), 1);
 	check_log(held_back, 10 * SERIES);
+	ck_assert_msg(count_firings() == passed + coalesced, "%g firings of %g", count_firings(), passed + coalesced);
 	struct stat st;
 	ck_assert_int_eq(stat(test_path(folder, "run.log"), &st), 0);
 	ck_assert_int_lt(st.st_size, 64 << 10);
