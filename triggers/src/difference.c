@@ -6,11 +6,11 @@
  *           d1 = b_j - b_(j-1), d2 = d1 - its predecessor, …, are tabulated with additions alone, so nothing drifts:
  *           the next block is expected at b_j + d1 + … + dk. The highest difference counts only as far as the one before
  *           it agrees (0 where the signs differ, else the smaller of the two): one odd block makes no trend.
- *           The line of the i-th value after block j is L = b_j + (expected - b_j) (2 i + B) / (2 B), a block median
+ *           The line of value i = 0, 1, … after block j is L = b_j + (expected - b_j) (2 i + B + 1) / (2 B), a block median
  *           standing for the middle of its block. Ceiling C = L + med(r) + max(floor L, min(6 s, 20 % L)), r = the last
  *           64 residuals x - L, s = 1.4826 x their MAD: 20 % so that a noisy series is not let off everything. A job
  *           that was above the floor three times in its last 128 values (eight are remembered) is noisy by nature: the
- *           ceiling is then at least the third highest of those, up to 25 %. x > C fires a warning, t0 = the step's
+ *           ceiling is then at least 1.15 x as high above L as the third of those, up to 25 %. x > C fires a warning, t0 = the step's
  *           begin. Whatever x was, it goes into its block: a block median is not moved by it, and nothing latches.
  *           Eight values in a row above it and within 5 % of each other are a new level: the blocks begin again.
  * State     1,408 bytes a series of steps: the block, eight medians, 64 residuals, eight high values.
@@ -31,6 +31,7 @@ enum { BLOCK_MAX = 64, MEDIANS = 8, RESIDUALS = 64, HIGHS = 8, HIGH_FOR = 128, N
 #define SIGMAS        6
 #define NOISE_MAX     0.20
 #define NATURAL_MAX   0.25
+#define NATURAL_SLACK 1.15
 /* Longer values are taken for this, so that no sum of differences leaves 64 bits: 13 days. */
 #define VALUE_MAX_NS  (INT64_C(1) << 50)
 
@@ -47,6 +48,11 @@ struct difference_state {
 	struct triggers_window residuals;
 	float residual_memory[TRIGGERS_WINDOW_BYTES(RESIDUALS) / sizeof(float)];
 };
+
+static int64_t bounded(double value)
+{
+	return value < (double)VALUE_MAX_NS ? (int64_t)value : VALUE_MAX_NS;
+}
 
 static unsigned block_size(const struct triggers_engine *engine)
 {
@@ -110,7 +116,7 @@ static void end_block(struct difference_state *state, unsigned order)
 static int64_t line(const struct difference_state *state, unsigned size)
 {
 	int64_t last = state->median[0];
-	int64_t at = last + state->step_ns * (int64_t)(2 * state->n_block + size) / (int64_t)(2 * size);
+	int64_t at = last + state->step_ns * (int64_t)(2 * state->n_block + size + 1) / (int64_t)(2 * size);
 	return at > last / 2 ? at : last / 2;
 }
 
@@ -130,7 +136,7 @@ static double natural(const struct difference_state *state, uint64_t index)
 				value = lower;
 			}
 	}
-	double share = (double)highest[NATURAL - 1];
+	double share = NATURAL_SLACK * (double)highest[NATURAL - 1];
 	return share < NATURAL_MAX ? share : NATURAL_MAX;
 }
 
@@ -152,7 +158,7 @@ static void begin_again(struct difference_state *state, const float *values, uns
 	int64_t level[BLOCK_MAX];
 	count = count < BLOCK_MAX ? count : BLOCK_MAX;
 	for (unsigned i = 0; i < count; i++)
-		level[i] = (int64_t)values[i];
+		level[i] = bounded((double)values[i]);
 	state->median[0] = median_of(level, count);
 	for (unsigned i = 1; i < MEDIANS; i++)
 		state->median[i] = state->median[0];
@@ -164,10 +170,10 @@ static void begin_again(struct difference_state *state, const float *values, uns
 }
 
 static void difference_rebase(struct triggers_engine *engine, struct triggers_series *series, void *state_,
-			      const float *values, unsigned count)
+			      const struct triggers_reading *reading, const float *values, unsigned count)
 {
 	struct difference_state *state = state_;
-	(void)engine, (void)series;
+	(void)engine, (void)series, (void)reading;
 	if (state->n_medians && count)
 		begin_again(state, values, count);
 }
@@ -252,7 +258,6 @@ static void difference_observe(struct triggers_engine *engine, struct triggers_s
 	struct difference_state *state = state_;
 	unsigned size = block_size(engine);
 	unsigned order = (unsigned)triggers_engine_option(engine, TRIGGERS_OPTION_DIFFERENCE_ORDER);
-	int64_t value = reading->value < (double)VALUE_MAX_NS ? (int64_t)reading->value : VALUE_MAX_NS;
 	/* Steps of the grace after a start are no part of the usual; kept == 1 says that one was put elsewhere. */
 	if (!triggers_series_is_train(series) || (reading->kept && !reading->warm))
 		return;
@@ -262,11 +267,11 @@ static void difference_observe(struct triggers_engine *engine, struct triggers_s
 	else if (is_level(state, reading->value)) {
 		float level[LEVEL_RUN];
 		memcpy(level, state->level, sizeof(level));
-		triggers_engine_rebase(engine, series, level, LEVEL_RUN);
+		triggers_engine_rebase(engine, series, reading, level, LEVEL_RUN);
 		reading->kept = 1;
 		return;
 	}
-	state->block[state->n_block++] = value;
+	state->block[state->n_block++] = bounded(reading->value);
 	if (state->n_block >= size)
 		end_block(state, order);
 }

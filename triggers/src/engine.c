@@ -324,7 +324,7 @@ static void decide_proposed(struct triggers_engine *engine)
 			struct triggers_claim *claim = &engine->proposed.claim[i];
 			if ((int)claim->severity != severity || !claim->module)
 				continue;
-			enum triggers_gate gate = taken && !claim->shadow
+			enum triggers_gate gate = taken && !claim->shadow && !claim->lasting
 							  ? TRIGGERS_SAME_ANOMALY
 							  : triggers_gates_judge(&engine->gates, engine, claim);
 			taken |= gate == TRIGGERS_PASSED || gate == TRIGGERS_COALESCED;
@@ -349,15 +349,15 @@ enum triggers_gate triggers_engine_fire(struct triggers_engine *engine, const st
 	return gate;
 }
 
-void triggers_engine_rebase(struct triggers_engine *engine, struct triggers_series *series, const float *values,
-			    unsigned count)
+void triggers_engine_rebase(struct triggers_engine *engine, struct triggers_series *series,
+			    const struct triggers_reading *reading, const float *values, unsigned count)
 {
 	triggers_window_clear(&series->window);
 	for (unsigned i = 0; i < count; i++)
 		triggers_window_insert(&series->window, values[i], 0);
 	for (unsigned i = 0; triggers_modules[i]; i++)
 		if (series->state_at[i] && triggers_modules[i]->rebase)
-			triggers_modules[i]->rebase(engine, series, triggers_series_state(series, i), values,
+			triggers_modules[i]->rebase(engine, series, triggers_series_state(series, i), reading, values,
 						    count);
 }
 

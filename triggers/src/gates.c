@@ -243,6 +243,9 @@ enum triggers_gate triggers_gates_judge(struct triggers_gates *gates, const stru
 	if (claim->shadow)
 		return TRIGGERS_SILENCED;
 	if (is_coalesced(gates, engine, claim)) {
+		/* What joins is in an incident, too: else each trigger of a storm would open one of its own. */
+		if (!is_cooling(gates, engine, claim))
+			note_passed(gates, claim);
 		triggers_anomalies_add(&gates->anomalies, claim);
 		return TRIGGERS_COALESCED;
 	}

@@ -40,8 +40,9 @@ static double margin(const struct triggers_engine *engine, double deviation, dou
 
 /* True once the last eight high values are a level of their own; then the series begins again from them. */
 static int new_level(struct triggers_engine *engine, struct triggers_series *series, struct spike_state *state,
-		     double value)
+		     const struct triggers_reading *reading)
 {
+	double value = reading->value;
 	float level[LEVEL_RUN];
 	double first = state->n_level ? (double)state->level[0] : value;
 	if (fabs(value - first) > 0.05 * first)
@@ -50,15 +51,15 @@ static int new_level(struct triggers_engine *engine, struct triggers_series *ser
 	if (state->n_level < LEVEL_RUN)
 		return 0;
 	memcpy(level, state->level, sizeof(level));
-	triggers_engine_rebase(engine, series, level, LEVEL_RUN);
+	triggers_engine_rebase(engine, series, reading, level, LEVEL_RUN);
 	return 1;
 }
 
 static void spike_rebase(struct triggers_engine *engine, struct triggers_series *series, void *state_,
-			 const float *values, unsigned count)
+			 const struct triggers_reading *reading, const float *values, unsigned count)
 {
 	struct spike_state *state = state_;
-	(void)engine, (void)series, (void)values, (void)count;
+	(void)engine, (void)series, (void)reading, (void)values, (void)count;
 	state->n_level = 0;
 }
 
@@ -132,7 +133,7 @@ static void spike_observe(struct triggers_engine *engine, struct triggers_series
 		say(engine, &claim, series, deviation);
 		triggers_engine_propose(engine, &claim);
 	}
-	if (reading->warm && new_level(engine, series, state, value))
+	if (reading->warm && new_level(engine, series, state, reading))
 		reading->kept = 1;
 }
 

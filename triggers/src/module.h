@@ -78,9 +78,9 @@ struct triggers_module {
 	/* Returns when it wants to be called next, INT64_MAX = when something changes. */
 	int64_t (*tick)(struct triggers_engine *engine, struct triggers_series *series, void *state,
 			int64_t now_ns);
-	/* The series has a new usual level: it begins again from these values. */
+	/* The series has a new usual level: it begins again from these values, of which the reading is the last. */
 	void (*rebase)(struct triggers_engine *engine, struct triggers_series *series, void *state,
-		       const float *values, unsigned count);
+		       const struct triggers_reading *reading, const float *values, unsigned count);
 	void (*signal)(struct triggers_engine *engine, const struct triggers_signal *signal);
 	void (*believe)(const struct triggers_engine *engine, const struct triggers_series *series,
 			const void *state, struct triggers_belief *belief);
@@ -138,12 +138,12 @@ enum triggers_gate triggers_engine_fire(struct triggers_engine *engine, const st
 					struct triggers_firing *ret_firing);
 /*
  * From observe() alone, for a graded claim: of several about the same reading the gravest that the gates let through is
- * told of, the others are part of the same anomaly.
+ * told of, the others are part of the same anomaly; a lasting change is a thing of its own.
  */
 void triggers_engine_propose(struct triggers_engine *engine, const struct triggers_claim *claim);
 /* A sustained change: the window holds just these values, and the other modules begin again from them. */
-void triggers_engine_rebase(struct triggers_engine *engine, struct triggers_series *series, const float *values,
-			    unsigned count);
+void triggers_engine_rebase(struct triggers_engine *engine, struct triggers_series *series,
+			    const struct triggers_reading *reading, const float *values, unsigned count);
 /* An ongoing firing that made or joined an incident is over. */
 void triggers_engine_over(struct triggers_engine *engine, const struct triggers_firing *firing,
 			  int64_t now_ns);

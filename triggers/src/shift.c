@@ -11,7 +11,8 @@
  *           level), when the medians of the two halves are within 1.5 % or 0.6 deviations. So a job that warms up, or
  *           gets faster or slower for a while, is first waited for. After that m0 follows the running median, by at most
  *           0.2 % up and 2 % down every 16 values: a drift of 1-2 % a day is no news.
- *           The first step after a phase adds nothing. Gradient accumulation and the like: the level of a series with
+ *           Where others begin again, after eight high values that are alike, it fires for those. The first step after a
+ *           phase adds nothing. Gradient accumulation and the like: the level of a series with
  *           two levels is their common median, and both lie in the eight.
  * State     248 bytes a series of steps.
  * Cost      a few operations a step; every 16 steps, and where S is high, a sort of 32 or a walk for the MAD.
@@ -112,13 +113,6 @@ static void forget(struct shift_state *state, const float *values, unsigned coun
 	}
 }
 
-static void shift_rebase(struct triggers_engine *engine, struct triggers_series *series, void *state,
-			 const float *values, unsigned count)
-{
-	(void)engine, (void)series;
-	forget(state, values, count);
-}
-
 static void shift_create(struct triggers_engine *engine, struct triggers_series *series, void *state_)
 {
 	struct shift_state *state = state_;
@@ -140,6 +134,8 @@ static void say(struct triggers_claim *claim, const struct triggers_series *seri
 static void fire(struct triggers_engine *engine, struct triggers_series *series, const struct shift_state *state,
 		 const struct triggers_reading *reading, double now)
 {
+	if (!series->alarms)
+		return;
 	struct triggers_claim claim = {
 		.module = &triggers_module_shift,
 		.series = series,
@@ -161,6 +157,20 @@ static void fire(struct triggers_engine *engine, struct triggers_series *series,
 	triggers_engine_propose(engine, &claim);
 }
 
+/* Others have seen eight high values that are alike: a change so large that none of them is usual. */
+static void shift_rebase(struct triggers_engine *engine, struct triggers_series *series, void *state_,
+			 const struct triggers_reading *reading, const float *values, unsigned count)
+{
+	struct shift_state *state = state_;
+	float sorted[KEPT];
+	unsigned used = count < KEPT ? count : KEPT;
+	memcpy(sorted, values, used * sizeof(*sorted));
+	qsort(sorted, used, sizeof(*sorted), ascending);
+	if (used && state->level > 0 && (double)sorted[used / 2] > state->level * (1 + LEAST) && !reading->stalled)
+		fire(engine, series, state, reading, (double)sorted[used / 2]);
+	forget(state, values, count);
+}
+
 /* Enough has come together: whether it is a level, and if so what follows. True if the series begins again. */
 static int conclude(struct triggers_engine *engine, struct triggers_series *series, struct shift_state *state,
 		    const struct triggers_reading *reading)
@@ -174,11 +184,12 @@ static int conclude(struct triggers_engine *engine, struct triggers_series *seri
 			state->sum = FIRES_ABOVE;
 		return 0;
 	}
-	if (series->alarms && !reading->stalled)
+	if (!reading->stalled)
 		fire(engine, series, state, reading, now);
+	state->level = 0; /* told of */
 	for (unsigned i = 0; i < LAST; i++)
 		level[i] = state->value[(state->next + KEPT - LAST + i) % KEPT];
-	triggers_engine_rebase(engine, series, level, LAST);
+	triggers_engine_rebase(engine, series, reading, level, LAST);
 	return 1;
 }
 
