@@ -261,6 +261,25 @@ START_TEST(notes_are_recorded)
 END_TEST
 
 /* Who asks gets an incident of his own, and what fires meanwhile joins it; another wish does, too. */
+/* Two triggers find the same steps: the one that joined the other's incident opens none a little later, either. */
+START_TEST(what_joined_cools_down)
+{
+	watch_set(&watch, "threshold", "step > 3 s warn");
+	watch_steady(&watch, step, 60, S);
+	for (int i = 0; i < 3; i++) {
+		watch_sample(&watch, step, 5 * S, NULL);
+		triggers_engine_settled(watch.engine, watch.now_ns);
+		watch_steady(&watch, step, 5, S);
+	}
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_uint_eq(count_of("threshold", TRIGGERS_COALESCED), 1);
+	ck_assert_uint_eq(count_of("threshold", TRIGGERS_COOLDOWN), 2);
+	watch.now_ns += 100 * S;
+	watch_sample(&watch, step, 5 * S, NULL);
+	ck_assert_uint_eq(watch.passed, 2);
+}
+END_TEST
+
 START_TEST(by_hand_and_coalescing)
 {
 	watch_steady(&watch, step, 60, S);
@@ -454,6 +473,7 @@ int main(void)
 	add(suite, "phases", phases_have_lengths_of_their_own);
 	add(suite, "re-baseline", a_lasting_change_is_learned);
 	add(suite, "severity", notes_are_recorded);
+	add(suite, "joined and cooldown", what_joined_cools_down);
 	add(suite, "by hand", by_hand_and_coalescing);
 	add(suite, "cooldown over a restart", a_cooldown_outlives_a_restart);
 	add(suite, "budgets over restarts", budgets_outlive_restarts);
