@@ -325,7 +325,7 @@ void busy_save(const struct busy *busy, struct state_writer *writer)
 
 static void restore_cover(struct cover *cover, uint32_t count, struct state_reader *reader)
 {
-	const int64_t farthest_ns = INT64_C(1) << 60; /* so that no sum can overflow */
+	const int64_t farthest_ns = INT64_C(1) << 61; /* so that no difference can overflow; 73 years from 1970 */
 	int64_t before_ns = -farthest_ns;
 	if (count > COVER_PIECES)
 		reader->failed = true;

@@ -9,6 +9,8 @@
 static const char *const names[] = {"", "eval", "load", "compute"};
 enum { EVAL = 1, LOAD, COMPUTE, NAMES, MS = 1000000 };
 
+static const int64_t BEGIN_NS = 1700000000000000000;
+
 static int name_of(void *context, uint32_t id, const char **ret_text, size_t *ret_bytes)
 {
 	(void)context;
@@ -51,7 +53,7 @@ static void event(const struct side *side, unsigned kind, unsigned mark, uint32_
 		  uint64_t id)
 {
 	const struct series_event event = {.kind = (uint8_t)kind, .mark = (uint16_t)mark, .track = 5, .name = name,
-					   .start_ns = start_ns, .end_ns = end_ns, .id = id, .sample = -1};
+					   .start_ns = BEGIN_NS + start_ns, .end_ns = BEGIN_NS + end_ns, .id = id, .sample = -1};
 	series_event(side->series, &source, &event);
 }
 
