@@ -88,7 +88,8 @@ static bool is_when(const struct jobsim *sim, const struct jobscript_wanted *wan
 static bool is_kind(const struct jobscript_wanted *wanted, const struct jobwatch_firing *fired)
 {
 	const struct triggers_firing *firing = &fired->firing;
-	return (int)fired->gate == wanted->gate && (int)firing->severity == wanted->severity &&
+	bool gate = wanted->gate == JOBSCRIPT_HELD ? fired->gate != TRIGGERS_PASSED : (int)fired->gate == wanted->gate;
+	return gate && (int)firing->severity == wanted->severity &&
 	       strcmp(firing->trigger, wanted->trigger) == 0 &&
 	       (!wanted->series[0] || strcmp(firing->series, wanted->series) == 0) &&
 	       (!wanted->phase[0] || strcmp(firing->phase, wanted->phase) == 0);

@@ -420,6 +420,8 @@ static int on_rule(struct line *line)
 
 static int gate_of(struct line *line)
 {
+	if (take(line, "held"))
+		return JOBSCRIPT_HELD;
 	for (int gate = TRIGGERS_PASSED + 1; gate < TRIGGERS_GATE_LIMIT; gate++)
 		if (take(line, triggers_gate_name((enum triggers_gate)gate)))
 			return gate;

@@ -39,6 +39,7 @@
  *                       [detected 4 s]             at most so long after t0
  *                       [resolved | unresolved] [3 times | some times | any times]
  *                expect coalesced critical stall …   held back by that gate
+ *                expect held critical stall …        by any gate
  *                expect at most 12 incidents         not counting those that joined one
  *                expect nothing
  *
@@ -60,7 +61,8 @@ enum {
 	JOBSCRIPT_NAME_MAX = 64,
 	JOBSCRIPT_RANKS_MAX = 16,
 	JOBSCRIPT_STEPS_MAX = 100000,
-	JOBSCRIPT_ALL = -1 /* ranks */
+	JOBSCRIPT_ALL = -1,  /* ranks */
+	JOBSCRIPT_HELD = -1 /* gates, but for the one that lets pass */
 };
 
 enum jobscript_when { JOBSCRIPT_AT = 1, JOBSCRIPT_EVERY, JOBSCRIPT_FROM, JOBSCRIPT_RANDOM, JOBSCRIPT_START };

@@ -298,14 +298,24 @@ static int64_t plan_ns(const struct plan *plan)
 	return ns;
 }
 
+static void hang_in(struct job *job, int rank, uint32_t name, int64_t start_ns)
+{
+	job->sim->ring[job->ring[rank]].hangs_in = (struct jobsim_moment){
+		.at_ns = INT64_MAX, .what = JOBSIM_EVENT, .kind = DREC_SPAN, .track = JOBSIM_MAIN_TRACK, .name = name,
+		.start_ns = start_ns, .end_ns = INT64_MAX,
+	};
+}
+
 /* What the rank writes of its pieces; returns when they are done. */
 static int64_t work(struct job *job, int rank, const struct plan *plan)
 {
 	int64_t begin_ns = begin_of(job, rank), at_ns = begin_ns;
 	for (unsigned i = 0; i < plan->n; i++) {
 		int64_t end_ns = at_ns + plan->piece[i].ns;
-		if (plan->cut_ns != INT64_MAX && end_ns - begin_ns > plan->cut_ns)
+		if (plan->cut_ns != INT64_MAX && end_ns - begin_ns > plan->cut_ns) {
+			hang_in(job, rank, plan->piece[i].name, at_ns);
 			break;
+		}
 		span(job, rank, plan->piece[i].name, at_ns, end_ns);
 		if (plan->piece[i].idle)
 			add_idle(job, at_ns, end_ns);
@@ -356,6 +366,8 @@ static void hang(struct job *job, int64_t step, const struct plan plan[JOBSCRIPT
 	int64_t last_ns = job->now_ns;
 	for (int rank = 0; rank < job->script->ranks; rank++) {
 		int64_t done_ns = work(job, rank, &plan[rank]);
+		if (plan[rank].cut_ns == INT64_MAX)
+			hang_in(job, rank, name_id(job, "all_reduce"), done_ns);
 		last_ns = done_ns > last_ns ? done_ns : last_ns;
 	}
 	add_idle(job, last_ns, INT64_MAX);

@@ -50,6 +50,7 @@ struct jobsim_ring {
 	int life;
 	struct jobsim_moment *moment; /* by at_ns */
 	size_t count, room;
+	struct jobsim_moment hangs_in; /* a span that never ends; kind 0 = none */
 };
 
 /* A step as it was. Of the phases' own steps nothing is kept. */

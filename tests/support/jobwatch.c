@@ -14,7 +14,8 @@
 
 enum { OPEN_MAX = 8 };
 
-static const int64_t POLL_NS = 50000000, OPEN_EVERY_NS = 250000000, ALIVE_EVERY_NS = 500000000, POST_MAX_NS = 30000000000;
+static const int64_t POLL_NS = 50000000, OPEN_EVERY_NS = 250000000, ALIVE_EVERY_NS = 500000000;
+static const int64_t POST_MAX_NS = 30000000000;
 
 /* What a ring's stack holds. */
 struct open_mark {
@@ -44,7 +45,6 @@ struct world {
 	int64_t now_ns;    /* of the job's clock */
 	int64_t offset_ns; /* what it is told as */
 	int64_t settle_ns; /* of the job's clock; INT64_MAX = nothing waits */
-	uint64_t events, restarted_at;
 	int result;
 };
 
@@ -70,7 +70,7 @@ static void on_firing(void *context, const struct triggers_firing *firing, enum 
 		out->overflow = true;
 		return;
 	}
-	out->firing[out->n++] = (struct jobwatch_firing){.firing = *firing, .gate = gate};
+	out->firing[out->n++] = (struct jobwatch_firing){.firing = *firing, .gate = gate, .poll = out->polls};
 }
 
 static void on_progress(void *context, const struct triggers_firing *firing, int64_t now_ns)
@@ -99,9 +99,7 @@ static int begin(struct world *world)
 	if (world->options->set_key)
 		result = triggers_engine_set(world->engine, world->options->set_key, world->options->set_value, why,
 					     sizeof(why));
-	return result < 0 ? result
-			  : series_new(world->engine, world->config->series.text, world->config->series.count,
-				       &world->series);
+	return result < 0 ? result : trigger_settings_series(world->config, world->engine, &world->series);
 }
 
 static void end(struct world *world)
@@ -112,23 +110,42 @@ static void end(struct world *world)
 	world->engine = NULL;
 }
 
-/* What outlives the daemon is the engine, and how far each ring was read. */
+struct saved {
+	int64_t engine_bytes, series_bytes;
+	char *bytes;
+};
+
+static int save(const struct world *world, struct saved *ret)
+{
+	*ret = (struct saved){.engine_bytes = triggers_engine_save(world->engine, NULL, 0),
+			      .series_bytes = series_save(world->series, NULL, 0)};
+	if (ret->engine_bytes < 0 || ret->series_bytes < 0)
+		return -EIO;
+	ret->bytes = malloc((size_t)(ret->engine_bytes + ret->series_bytes));
+	if (!ret->bytes)
+		return -ENOMEM;
+	triggers_engine_save(world->engine, ret->bytes, (size_t)ret->engine_bytes);
+	series_save(world->series, ret->bytes + ret->engine_bytes, (size_t)ret->series_bytes);
+	return 0;
+}
+
+/* What outlives the daemon is what it saved, and how far each ring was read. */
 static void restart(struct world *world)
 {
-	int64_t length = triggers_engine_save(world->engine, NULL, 0);
-	char *bytes = length < 0 ? NULL : malloc((size_t)length);
-	world->result = bytes ? 0 : -ENOMEM;
-	if (bytes) {
-		triggers_engine_save(world->engine, bytes, (size_t)length);
+	struct saved saved;
+	world->result = save(world, &saved);
+	if (world->result == 0) {
 		end(world);
 		world->result = begin(world);
-		if (world->result == 0)
-			world->result = triggers_engine_restore(world->engine, bytes, (size_t)length);
 	}
-	free(bytes);
+	if (world->result == 0)
+		world->result = triggers_engine_restore(world->engine, saved.bytes, (size_t)saved.engine_bytes);
+	if (world->result == 0)
+		world->result = series_restore(world->series, saved.bytes + saved.engine_bytes,
+					       (size_t)saved.series_bytes);
+	free(saved.bytes);
 	for (unsigned i = 0; i < world->sim->n_rings; i++)
 		world->ring[i].next_open_ns = world->now_ns;
-	world->restarted_at = world->events;
 	world->out->restarts++;
 }
 
@@ -197,15 +214,32 @@ static void read_event(struct world *world, const struct jobsim_ring *ring, stru
 	series_event(world->series, &source, &event);
 	if (state->last_event_ns == INT64_MIN || moment->end_ns > state->last_event_ns)
 		state->last_event_ns = moment->end_ns;
-	world->events++;
+	world->out->events++;
+}
+
+/* The span that has begun and not ended: the next one that can be read, or the one that never will. */
+static void tell_open_span(struct world *world, const struct series_source *source, const struct jobsim_ring *ring,
+			   const struct ring_state *state)
+{
+	const struct jobsim_moment *span = &ring->hangs_in;
+	for (size_t i = state->next; i < ring->count && ring->moment[i].kind == DREC_SPAN; i++)
+		if (ring->moment[i].track == JOBSIM_MAIN_TRACK) {
+			span = &ring->moment[i];
+			break;
+		}
+	if (span->kind == DREC_SPAN && span->start_ns <= world->now_ns && state->n_open > 0)
+		series_open(world->series, source, 0, span->track, span->name, span->start_ns + world->offset_ns, 0);
 }
 
 static void tell_open(struct world *world, const struct jobsim_ring *ring, struct ring_state *state)
 {
 	const struct series_source source = source_of(world, ring);
+	series_stack_begin(world->series, ring->source);
 	for (unsigned i = 0; i < state->n_open; i++)
 		series_open(world->series, &source, state->open[i].mark, JOBSIM_MAIN_TRACK, state->open[i].name,
 			    state->open[i].start_ns + world->offset_ns, state->open[i].id);
+	tell_open_span(world, &source, ring, state);
+	series_stack_end(world->series, ring->source);
 	state->next_open_ns = world->now_ns + OPEN_EVERY_NS;
 }
 
@@ -316,10 +350,18 @@ static int64_t next_poll_ns(const struct world *world)
 	return next_ns > world->now_ns ? next_ns : world->now_ns + POLL_NS;
 }
 
+static bool dies(const struct world *world)
+{
+	const struct jobwatch_options *options = world->options;
+	uint64_t poll = world->out->polls;
+	if (options->restart_every && poll % options->restart_every == 0)
+		return true;
+	return poll >= options->restart_from && poll - options->restart_from < options->restart_times;
+}
+
 static void watch(struct world *world)
 {
 	const struct jobsim *sim = world->sim;
-	unsigned every = world->options->restart_every;
 	while (world->now_ns < sim->end_ns && world->result == 0) {
 		world->now_ns = next_poll_ns(world);
 		world->now_ns = world_goes_on(world);
@@ -327,8 +369,9 @@ static void watch(struct world *world)
 		for (unsigned i = 0; i < sim->n_rings; i++)
 			poll_ring(world, i);
 		tick(world);
-		if (every && world->events - world->restarted_at >= every)
+		if (dies(world))
 			restart(world);
+		world->out->polls++;
 	}
 }
 
@@ -351,7 +394,6 @@ int jobwatch_run(const struct jobsim *sim, const struct jobwatch_options *option
 	if (result == 0) {
 		watch(world);
 		result = world->result;
-		ret->events = world->events;
 	}
 	if (world) {
 		end(world);

@@ -19,19 +19,25 @@ struct jobwatch_firing {
 	struct triggers_firing firing;
 	enum triggers_gate gate;
 	int64_t resolved_ns; /* 0 = not */
+	uint64_t poll;       /* in which it was said */
 	bool wanted;
 };
 
 struct jobwatch_options {
-	/* The daemon dies and begins from what it saved after every so many events, 0 = never. No time passes. */
+	/*
+	 * The daemon dies and begins from what it saved, while no time passes: after every so many polls (0 = never), or
+	 * after each from `restart_from` on, so many times.
+	 */
 	unsigned restart_every;
+	uint64_t restart_from;
+	unsigned restart_times;
 	const char *set_key, *set_value; /* one setting that is not the default's; NULL = none */
 };
 
 struct jobwatch {
 	struct jobwatch_firing *firing;
 	unsigned n, restarts;
-	uint64_t events;
+	uint64_t events, polls; /* polls that found nothing to do are left out */
 	bool overflow; /* more firings than are kept */
 };
 
