@@ -167,6 +167,8 @@ static int replay_one(const struct command_call *call, struct replay *replay, co
 		result = replay_trace(replay, what, error, sizeof(error));
 	if (replay_interrupted())
 		return COMMAND_DONE;
+	if (result == -EBADMSG && !options->steps && strstr(name, ".csv"))
+		return command_failed(call, "%s; of a table of step times say --steps", error);
 	return result ? command_failed(call, "%s", error) : COMMAND_DONE;
 }
 

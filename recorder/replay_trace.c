@@ -401,6 +401,15 @@ static void make_series(struct trace *trace)
 	}
 }
 
+static void without_quotes(const char *text, char *out, size_t room)
+{
+	size_t used = 0;
+	for (; *text && used + 1 < room; text++)
+		if (*text != '"')
+			out[used++] = *text;
+	out[used] = 0;
+}
+
 /* "pid 3 tid 7"; "process/thread" where they are no numbers. */
 static void track_text(const void *context, uint32_t source, uint64_t track, char *out, size_t room)
 {
@@ -413,7 +422,7 @@ static void track_text(const void *context, uint32_t source, uint64_t track, cha
 	if (tid_bytes && !text[pid_bytes + 1 + tid_bytes])
 		snprintf(out, room, "pid %.*s tid %s", (int)pid_bytes, text, text + pid_bytes + 1);
 	else
-		snprintf(out, room, "%s", text);
+		without_quotes(text, out, room);
 }
 
 static void feed_busy(struct trace *trace, int64_t now_ns)
