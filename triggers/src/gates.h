@@ -10,9 +10,9 @@
  *  shadow        a note that its module only records
  *  coalescing    an incident still waits for its post window: the firing joins it
  *  same anomaly  its time meets an anomaly that has an incident (anomalies.h)
- *  cooldown      the same trigger (for steps latency_spike and difference are one) passed less than 60 s ago, at least as
- *                severe and about as bad: what exceeds the usual by a quarter more than the last one did passes. Not for a
- *                stall: it is still going on, and nothing else would ever tell of it
+ *  cooldown      the same trigger (for steps latency_spike and difference are one) passed or joined less than 60 s ago,
+ *                at least as severe and about as bad: what exceeds the usual by a quarter more than the last one did
+ *                passes. Not for a stall: it is still going on, and nothing else would ever tell of it
  *  budgets       at most 12 an hour and 48 a day; half of each only for critical firings and those by hand. Of the other
  *                half slow steps below 1.25 x the usual take at most a third, and below 1.5 x two thirds: a job that is
  *                noisy by nature must not spend what is wanted for the bad ones
