@@ -48,7 +48,7 @@ struct replay_busy {
 	struct name *name; /* of the track at hand, by hash */
 	uint32_t names, name_room;
 	struct waits known; /* names */
-	uint8_t *kind; /* by number of a name */
+	uint8_t *kind;      /* by number of a name */
 	size_t kinds;
 	struct alike *track;
 	size_t tracks, track_room;
@@ -238,7 +238,8 @@ static int by_end(const void *a_, const void *b_)
 
 /* The done steps of a track follow each other, as do the tracks. */
 int replay_busy_series(struct replay_busy *busy, struct triggers_engine *engine,
-		       void (*track_text)(const void *context, uint32_t source, uint64_t track, char *out, size_t room),
+		       void (*track_text)(const void *context, uint32_t source, uint64_t track, char *out,
+					  size_t room),
 		       const void *context)
 {
 	int result = busy->any ? close_step(busy) : 0;

@@ -32,7 +32,8 @@ int replay_busy_span(struct replay_busy *busy, uint32_t track, int64_t step, uin
  * they were over. 0 or -ENOMEM.
  */
 int replay_busy_series(struct replay_busy *busy, struct triggers_engine *engine,
-		       void (*track_text)(const void *context, uint32_t source, uint64_t track, char *out, size_t room),
+		       void (*track_text)(const void *context, uint32_t source, uint64_t track, char *out,
+					  size_t room),
 		       const void *context);
 /* The next step that was over by `now_ns`; its series, or TRIGGERS_SERIES_NONE where there is none. */
 uint32_t replay_busy_next(struct replay_busy *busy, int64_t now_ns, struct triggers_sample *ret_sample);

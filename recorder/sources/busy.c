@@ -24,8 +24,8 @@ struct known {
 struct followed {
 	uint32_t source, track, series;
 	bool is_stream, is_used;
-	bool has_clock; /* streams: whose steps are its own is known */
-	uint32_t clock; /* that track */
+	bool has_clock;           /* streams: whose steps are its own is known */
+	uint32_t clock;           /* that track */
 	struct busy_step waiting; /* streams: the step that is told with the next one; number -1 = none */
 	struct cover all, waits;
 };
@@ -139,7 +139,8 @@ static void without_numbers(char *text)
 	*to = 0;
 }
 
-static uint32_t make_series(struct busy *busy, const struct series_source *source, uint32_t track, bool is_stream)
+static uint32_t make_series(struct busy *busy, const struct series_source *source, uint32_t track,
+			    bool is_stream)
 {
 	char name[TRIGGERS_NAME_MAX], group[TRIGGERS_NAME_MAX];
 	track_name(source, track, "busy:", name);
@@ -205,8 +206,8 @@ static struct followed *look_up(struct busy *busy, const struct series_source *s
 
 /* ---- work ---- */
 
-void busy_span(struct busy *busy, const struct series_source *source, uint32_t track, bool waits, int64_t start_ns,
-	       int64_t end_ns)
+void busy_span(struct busy *busy, const struct series_source *source, uint32_t track, bool waits,
+	       int64_t start_ns, int64_t end_ns)
 {
 	struct followed *followed = look_up(busy, source, track);
 	if (!followed)
@@ -333,8 +334,9 @@ static void restore_cover(struct cover *cover, uint32_t count, struct state_read
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct cover_piece *piece = &cover->piece[i];
-		if (piece->start_ns < before_ns || piece->end_ns < piece->start_ns || piece->end_ns > farthest_ns ||
-		    piece->covered_ns < 0 || piece->covered_ns > piece->end_ns - piece->start_ns)
+		if (piece->start_ns < before_ns || piece->end_ns < piece->start_ns ||
+		    piece->end_ns > farthest_ns || piece->covered_ns < 0 ||
+		    piece->covered_ns > piece->end_ns - piece->start_ns)
 			reader->failed = true;
 		before_ns = piece->end_ns;
 	}
@@ -351,7 +353,8 @@ static void restore_track(struct busy *busy, struct state_reader *reader)
 	restore_cover(&all, saved.n_all, reader);
 	restore_cover(&waits, saved.n_waits, reader);
 	if (reader->failed || triggers_engine_belief(busy->engine, saved.series, &belief) < 0 ||
-	    belief.key.role != TRIGGERS_BUSY || belief.key.source != saved.source || belief.key.track != saved.track)
+	    belief.key.role != TRIGGERS_BUSY || belief.key.source != saved.source ||
+	    belief.key.track != saved.track)
 		return;
 	struct known *known = known_take(busy, saved.source, saved.track);
 	if (!known || known->followed != NOT_FOLLOWED || busy->count == BUSY_FOLLOWED_MAX)
@@ -367,7 +370,8 @@ static void restore_track(struct busy *busy, struct state_reader *reader)
 		.is_used = true,
 		.has_clock = saved.has_clock != 0,
 		.clock = saved.clock,
-		.waiting = {saved.step_track, saved.step_start_ns, saved.step_end_ns, saved.step_number, NULL},
+		.waiting = {saved.step_track, saved.step_start_ns, saved.step_end_ns, saved.step_number,
+			    NULL},
 		.all = all,
 		.waits = waits,
 	};

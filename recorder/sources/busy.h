@@ -43,8 +43,8 @@ int busy_new(struct triggers_engine *engine, struct busy **ret_busy);
 void busy_free(struct busy *busy);
 
 /* A span has ended. `waits`: it is no own work. */
-void busy_span(struct busy *busy, const struct series_source *source, uint32_t track, bool waits, int64_t start_ns,
-	       int64_t end_ns);
+void busy_span(struct busy *busy, const struct series_source *source, uint32_t track, bool waits,
+	       int64_t start_ns, int64_t end_ns);
 void busy_step(struct busy *busy, const struct series_source *source, const struct busy_step *step);
 /* Forgets a source; its number may be used again. */
 void busy_source_end(struct busy *busy, uint32_t source);

@@ -37,7 +37,8 @@ static void replace(struct cover *cover, uint32_t from, uint32_t to, struct cove
 	int64_t start_ns = added.start_ns, end_ns = added.end_ns;
 	if (to > from && piece[from].start_ns < start_ns) {
 		added.start_ns = piece[from].start_ns;
-		added.covered_ns = ns_add(added.covered_ns, share(&piece[from], piece[from].start_ns, start_ns));
+		added.covered_ns =
+			ns_add(added.covered_ns, share(&piece[from], piece[from].start_ns, start_ns));
 	}
 	if (to > from && piece[to - 1].end_ns > end_ns) {
 		added.end_ns = piece[to - 1].end_ns;

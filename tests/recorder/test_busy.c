@@ -57,7 +57,8 @@ START_TEST(spans_in_any_order_are_exact)
 			valid(&cover);
 		}
 		for (int i = 0; i < 20; i++) {
-			int64_t from = (int64_t)test_random_below(BITS), to = (int64_t)test_random_below(BITS);
+			int64_t from = (int64_t)test_random_below(BITS),
+				to = (int64_t)test_random_below(BITS);
 			ck_assert_int_eq(cover_within(&cover, from, to), from < to ? counted(from, to) : 0);
 		}
 		int64_t cut = (int64_t)test_random_below(BITS);
@@ -222,7 +223,11 @@ static bool is_stream(void *context, uint32_t track)
 
 static struct series_source source_of(unsigned rank)
 {
-	return (struct series_source){.source = rank, .rank = rank, .job = 9, .name = name_of, .track = track_of,
+	return (struct series_source){.source = rank,
+				      .rank = rank,
+				      .job = 9,
+				      .name = name_of,
+				      .track = track_of,
 				      .is_stream = is_stream};
 }
 
@@ -245,16 +250,25 @@ static void tear_down(void)
 static void tell_span(unsigned rank, uint32_t track, uint32_t name, int64_t start_ns, int64_t end_ns)
 {
 	const struct series_source source = source_of(rank);
-	const struct series_event event = {.kind = DREC_SPAN, .track = track, .name = name, .start_ns = start_ns,
-					   .end_ns = end_ns, .sample = -1};
+	const struct series_event event = {.kind = DREC_SPAN,
+					   .track = track,
+					   .name = name,
+					   .start_ns = start_ns,
+					   .end_ns = end_ns,
+					   .sample = -1};
 	series_event(series, &source, &event);
 }
 
 static void end_step(unsigned rank, uint64_t number, uint32_t phase, int64_t start_ns, int64_t end_ns)
 {
 	const struct series_source source = source_of(rank);
-	const struct series_event event = {.kind = DREC_MARK, .mark = DREC_MARK_STEP_END, .track = MAIN,
-					   .name = phase, .start_ns = start_ns, .end_ns = end_ns, .id = number,
+	const struct series_event event = {.kind = DREC_MARK,
+					   .mark = DREC_MARK_STEP_END,
+					   .track = MAIN,
+					   .name = phase,
+					   .start_ns = start_ns,
+					   .end_ns = end_ns,
+					   .id = number,
 					   .sample = -1};
 	series_event(series, &source, &event);
 }

@@ -26,8 +26,14 @@ static struct job job;
 
 static uint32_t busy_series(unsigned rank, const char *group)
 {
-	struct triggers_series_key key = {.role = TRIGGERS_BUSY, .source = rank, .rank = rank, .job = 7, .track = 1,
-					  .name = "busy:main", .group = group, .alarms = 1};
+	struct triggers_series_key key = {.role = TRIGGERS_BUSY,
+					  .source = rank,
+					  .rank = rank,
+					  .job = 7,
+					  .track = 1,
+					  .name = "busy:main",
+					  .group = group,
+					  .alarms = 1};
 	uint32_t id = triggers_engine_series(watch.engine, &key);
 	ck_assert_uint_ne(id, TRIGGERS_SERIES_NONE);
 	return id;

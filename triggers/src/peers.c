@@ -134,7 +134,8 @@ static unsigned oldest(const struct triggers_peer_group *group)
 		in_flight++;
 		if (first == TRIGGERS_PEERS_STEPS || order < group->step[first].order)
 			first = i;
-		if ((whole == TRIGGERS_PEERS_STEPS || order < group->step[whole].order) && !is_awaited(group, i))
+		if ((whole == TRIGGERS_PEERS_STEPS || order < group->step[whole].order) &&
+		    !is_awaited(group, i))
 			whole = i;
 	}
 	return whole == TRIGGERS_PEERS_STEPS && in_flight == TRIGGERS_PEERS_STEPS ? first : whole;

@@ -33,9 +33,9 @@
 
 enum {
 	LEVEL_WINDOW = 64,
-	GRACE_STEPS = 3,   /* slow by nature */
+	GRACE_STEPS = 3, /* slow by nature */
 	HISTORY_STEPS = 64,
-	MEDIAN_FROM = 5    /* members of a role from which a median says something */
+	MEDIAN_FROM = 5 /* members of a role from which a median says something */
 };
 #define ROLE_SIGMAS   4.0
 #define ITSELF_SIGMAS 6.0
@@ -45,13 +45,13 @@ _Static_assert(TRIGGERS_PEERS_MEMBERS_MAX <= 256, "what judge() keeps on its sta
 
 struct straggler_state {
 	uint32_t skipped;
-	uint32_t in_role;                 /* steps in a row behind in its role */
-	uint32_t back;                    /* steps in a row behind in no way */
-	uint32_t fired;                   /* in an episode */
-	uint64_t by_itself;               /* bit i: was so i steps ago */
-	uint32_t steps;                   /* judged so far */
-	int64_t start_ns[HISTORY_STEPS];  /* of the last ones, by number */
-	double peers;                     /* median of the others in the last one */
+	uint32_t in_role;                /* steps in a row behind in its role */
+	uint32_t back;                   /* steps in a row behind in no way */
+	uint32_t fired;                  /* in an episode */
+	uint64_t by_itself;              /* bit i: was so i steps ago */
+	uint32_t steps;                  /* judged so far */
+	int64_t start_ns[HISTORY_STEPS]; /* of the last ones, by number */
+	double peers;                    /* median of the others in the last one */
 	struct triggers_window level;
 	float memory[2 * LEVEL_WINDOW];
 };
@@ -107,6 +107,17 @@ static int matters(const struct view *view, double expected)
 {
 	double step_ns = (double)view->series->source->step_ns;
 	return view->work.value - expected >= (step_ns > 0 ? STEP_SHARE * step_ns : LEAST_NS);
+}
+
+/* What the others did: of all, until a role says better. */
+static void note_peers(struct view *view, uint32_t n)
+{
+	double sorted[TRIGGERS_PEERS_MEMBERS_MAX];
+	for (uint32_t i = 0; i < n; i++)
+		sorted[i] = view[i].work.value;
+	qsort(sorted, n, sizeof(sorted[0]), by_value);
+	for (uint32_t i = 0; i < n; i++)
+		view[i].state->peers = median_without(sorted, n, view[i].work.value);
 }
 
 /* ---- in role ---- */
@@ -186,7 +197,8 @@ static void judge_itself(struct view *view, uint32_t n, const struct limits *lim
 		double others = relative > 0 ? median_without(sorted, known, relative) : relative;
 		if (!(relative > limits->ratio * others) || (known == 2 && !(relative > limits->ratio)))
 			continue;
-		double noise = ITSELF_SIGMAS * triggers_window_deviation(&view[i].state->level) / view[i].level;
+		double noise =
+			ITSELF_SIGMAS * triggers_window_deviation(&view[i].state->level) / view[i].level;
 		double expected = others * view[i].level;
 		view[i].by_itself = relative > (1 + noise) * others && matters(&view[i], expected);
 		if (!view[i].by_itself)
@@ -218,24 +230,50 @@ static const char *who(const struct triggers_series *series, char *text, size_t 
 	return text;
 }
 
+/* In how many of how many steps it was behind, by the rule that speaks. */
+static uint32_t times_behind(const struct straggler_state *state, const struct limits *limits,
+			     uint32_t *ret_of)
+{
+	int in_role = state->in_role >= limits->of;
+	*ret_of = in_role ? state->in_role : limits->of;
+	return in_role ? state->in_role
+		       : (uint32_t)__builtin_popcountll(last_steps(state->by_itself, limits->of));
+}
+
+/* How many steps ago the first of those was that make it fire. */
+static uint32_t first_behind(const struct straggler_state *state, const struct limits *limits)
+{
+	uint64_t behind = last_steps(state->by_itself, limits->of);
+	uint32_t by_itself = behind ? 63 - (uint32_t)__builtin_clzll(behind) : 0;
+	uint32_t in_role = state->in_role >= limits->of ? state->in_role - 1 : 0;
+	uint32_t first = in_role > by_itself ? in_role : by_itself;
+	return first < HISTORY_STEPS ? first : HISTORY_STEPS - 1;
+}
+
+static void say(struct triggers_claim *claim, const struct view *view, const struct limits *limits)
+{
+	const struct straggler_state *state = view->state;
+	char name[2 * TRIGGERS_NAME_MAX], took[TRIGGERS_DURATION_TEXT], usual[TRIGGERS_DURATION_TEXT],
+		peers[TRIGGERS_DURATION_TEXT];
+	uint32_t of, times = times_behind(state, limits, &of);
+	snprintf(claim->evidence, sizeof(claim->evidence),
+		 "%s worked %s in step %lld, %.2f times the %s to expect of it (%u peer%s, median %s); "
+		 "behind in %u of "
+		 "the last %u steps",
+		 who(view->series, name, sizeof(name)), triggers_duration_text(claim->value, took),
+		 (long long)claim->step, claim->value / claim->expected,
+		 triggers_duration_text(claim->expected, usual), view->others, view->others == 1 ? "" : "s",
+		 triggers_duration_text(state->peers, peers), times, of);
+}
+
 static void fire(struct triggers_engine *engine, const struct view *view, int64_t number, int64_t now_ns,
 		 const struct limits *limits)
 {
-	const struct straggler_state *state = view->state;
-	uint64_t behind = last_steps(state->by_itself, limits->of);
-	int in_role = state->in_role >= limits->of;
-	uint32_t first = in_role ? state->in_role : 0;
-	char name[2 * TRIGGERS_NAME_MAX], took[TRIGGERS_DURATION_TEXT], usual[TRIGGERS_DURATION_TEXT],
-		peers[TRIGGERS_DURATION_TEXT];
-	for (uint32_t i = first; i < HISTORY_STEPS; i++)
-		if (behind >> i & 1)
-			first = i + 1;
-	first = first > HISTORY_STEPS ? HISTORY_STEPS : first;
 	struct triggers_claim claim = {
 		.module = &triggers_module_straggler,
 		.series = view->series,
 		.severity = TRIGGERS_WARN,
-		.t0_ns = begin_ns(state, first - 1),
+		.t0_ns = begin_ns(view->state, first_behind(view->state, limits)),
 		.until_ns = now_ns,
 		.detected_ns = now_ns,
 		.value = view->work.value,
@@ -243,16 +281,9 @@ static void fire(struct triggers_engine *engine, const struct view *view, int64_
 		.step = number,
 		.sample = view->work.sample,
 		.index = view->series->samples,
-		.quiet = !triggers_engine_option(engine, TRIGGERS_OPTION_STRAGGLER_ALERT),
+		.quiet = triggers_engine_option(engine, TRIGGERS_OPTION_STRAGGLER_ALERT) == 0,
 	};
-	snprintf(claim.evidence, sizeof(claim.evidence),
-		 "%s worked %s in step %lld, %.2f times the %s to expect of it (%u peer%s, median %s); behind in %u of "
-		 "the last %u steps",
-		 who(view->series, name, sizeof(name)), triggers_duration_text(claim.value, took), (long long)number,
-		 claim.value / claim.expected, triggers_duration_text(claim.expected, usual), view->others,
-		 view->others == 1 ? "" : "s",
-		 triggers_duration_text(state->peers, peers),
-		 in_role ? state->in_role : (uint32_t)__builtin_popcountll(behind), in_role ? state->in_role : limits->of);
+	say(&claim, view, limits);
 	triggers_engine_fire(engine, &claim, NULL);
 }
 
@@ -278,7 +309,8 @@ static void follow(struct triggers_engine *engine, const struct view *view, int6
 /* ---- steps ---- */
 
 /* A member of the step, with what is known of it; its first steps do not count. */
-static int look(struct triggers_engine *engine, uint32_t id, const struct triggers_peer_work *work, struct view *ret_view)
+static int look(struct triggers_engine *engine, uint32_t id, const struct triggers_peer_work *work,
+		struct view *ret_view)
 {
 	struct triggers_series *series = triggers_engine_get(engine, id);
 	struct straggler_state *state =
@@ -296,7 +328,6 @@ static int look(struct triggers_engine *engine, uint32_t id, const struct trigge
 				  .work = *work,
 				  .level = level > 0 ? level : work->value,
 				  .relative = is_known && level > 0 ? work->value / level : 0};
-	state->peers = 0;
 	return 1;
 }
 
@@ -315,6 +346,7 @@ static void judge(struct triggers_engine *engine, const struct triggers_whole_st
 		now_ns = end_ns > now_ns ? end_ns : now_ns;
 	}
 	if (n > 1) {
+		note_peers(view, n);
 		judge_roles(view, n, &limits);
 		judge_itself(view, n, &limits);
 	}
