@@ -82,6 +82,16 @@ static bool is_wanted(const struct replay_settings *settings, const char *trigge
 	return settings->trigger.count == 0;
 }
 
+/* What joins an incident makes it wait for what follows that as well. */
+static void wait_for_post(struct replay *replay, const struct triggers_firing *firing, enum triggers_gate gate)
+{
+	int64_t over_ns = ns_add(firing->detected_ns, post_ns(replay, firing));
+	if (gate == TRIGGERS_PASSED)
+		replay->settle_ns = over_ns;
+	else if (gate == TRIGGERS_COALESCED && replay->settle_ns != INT64_MAX && over_ns > replay->settle_ns)
+		replay->settle_ns = over_ns;
+}
+
 static void on_firing(void *context, const struct triggers_firing *as_fired, enum triggers_gate gate)
 {
 	struct replay *replay = context;
@@ -89,8 +99,7 @@ static void on_firing(void *context, const struct triggers_firing *as_fired, enu
 	const struct triggers_firing *firing = &numbered;
 	if (numbered.sample < 0)
 		numbered.sample = replay->sample;
-	if (gate == TRIGGERS_PASSED)
-		replay->settle_ns = ns_add(firing->detected_ns, post_ns(replay, firing));
+	wait_for_post(replay, firing, gate);
 	if (!is_wanted(replay->settings, firing->trigger))
 		return;
 	replay_count(&replay->counts, firing, gate);
