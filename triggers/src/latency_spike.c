@@ -12,7 +12,9 @@
  *           from them. Where more than 5 % of the window is high the series has two levels by nature
  *           (gradient accumulation, logging every k steps): a value then must exceed the upper one as well.
  *           A span (not a step) must also be slower by 5 ms and exceed 1.5 times the longest calm one in the
- *           window: operators vary with their shapes, steps do not. t0 = the span's begin.
+ *           window: operators vary with their shapes, steps do not. And it is no worse than what it does to a step,
+ *           where their length is known: critical only if a step becomes so much longer, a note below 10 % of one.
+ *           t0 = the span's begin.
  * State     40 bytes a series, beside its window (5 bytes a value, shared by all modules).
  * Cost      a comparison for usual values; for high ones a walk of W/2 for the MAD, about 100 ns.
  * Defaults  W 128, 6 s, 10 %, 1.5, 3: public MLPerf logs (347 runs, 198,415 steps) have a robust deviation of
@@ -79,6 +81,19 @@ static int is_usual(const struct triggers_engine *engine, const struct triggers_
 	       value < warn * triggers_window_longest_calm(&series->window);
 }
 
+/* By how much it is too slow; of a span no more than it makes a step longer. */
+static enum triggers_severity severity_of(const struct triggers_engine *engine, const struct triggers_series *series,
+					  double value, double expected)
+{
+	double step = series->role == TRIGGERS_SPAN ? (double)series->source->step_ns : 0;
+	double ratio = value / expected, longer = step > 0 ? 1 + (value - expected) / step : ratio;
+	if (ratio < triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_WARN) ||
+	    longer < 1 + triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_FLOOR))
+		return TRIGGERS_NOTE;
+	double critical = triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_CRITICAL);
+	return ratio >= critical && longer >= critical ? TRIGGERS_CRITICAL : TRIGGERS_WARN;
+}
+
 static void say(const struct triggers_engine *engine, struct triggers_claim *claim,
 		const struct triggers_series *series, double deviation)
 {
@@ -87,11 +102,7 @@ static void say(const struct triggers_engine *engine, struct triggers_claim *cla
 	double ratio = claim->value / claim->expected;
 	if (claim->step >= 0)
 		snprintf(number, sizeof(number), " %lld", (long long)claim->step);
-	claim->severity = TRIGGERS_NOTE;
-	if (ratio >= triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_WARN))
-		claim->severity = TRIGGERS_WARN;
-	if (ratio >= triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_CRITICAL))
-		claim->severity = TRIGGERS_CRITICAL;
+	claim->severity = severity_of(engine, series, claim->value, claim->expected);
 	claim->shadow = claim->severity == TRIGGERS_NOTE;
 	snprintf(claim->evidence, sizeof(claim->evidence),
 		 "%s%s took %s, %.2f times the usual %s (median of the last %u, deviation %s)",
