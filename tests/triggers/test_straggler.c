@@ -327,6 +327,33 @@ START_TEST(a_slow_step_in_six_is_no_straggler)
 }
 END_TEST
 
+/* Three slow steps of five, again and again: the first time it is news. */
+START_TEST(what_varies_by_nature_is_told_of_once)
+{
+	steps(100);
+	for (int i = 0; i < 200 * 12; i++) {
+		job.factor[1] = i % 12 == 0 || i % 12 == 2 || i % 12 == 4 ? 1.6 : 1;
+		steps(1);
+	}
+	expect_only(1);
+}
+END_TEST
+
+START_TEST(one_about_the_limit_is_one_episode)
+{
+	for (int i = 0; i < 100; i++) {
+		job.usual[2] = i % 2 ? 1.13 : 1.08;
+		steps(8);
+	}
+	expect_only(2);
+	job.usual[2] = 1;
+	steps(20);
+	job.usual[2] = 1.15;
+	steps(20);
+	ck_assert_uint_eq(watch.n, 2);
+}
+END_TEST
+
 START_TEST(all_slow_together_are_none)
 {
 	steps(100);
@@ -614,6 +641,8 @@ int main(void)
 	tcase_add_test(tcase, one_that_becomes_slow_is_one_episode);
 	tcase_add_test(tcase, one_that_stays_slow_is_not_told_of_again);
 	tcase_add_test(tcase, a_slow_step_in_six_is_no_straggler);
+	tcase_add_test(tcase, what_varies_by_nature_is_told_of_once);
+	tcase_add_test(tcase, one_about_the_limit_is_one_episode);
 	tcase_add_test(tcase, all_slow_together_are_none);
 	tcase_add_test(tcase, several_at_once_are_named_each);
 	tcase_add_test(tcase, imbalance_by_data_is_none);

@@ -15,8 +15,10 @@
  *           by itself: u = x / m, u > U max(1.25, 1 + 6 d) with U the upper median of the others' u and d = 1.4826 x
  *           MAD of its own x, as a share. Cancels what slows all, and classes of speed. Of two, u > 1.25 as well.
  *           Either only if it costs 2 % of a step (1 ms where steps are not known).
- * Fires     behind in role in 5 steps in a row, or by itself in 3 of the last 5. Once an episode, which ends when it
- *           was behind in neither way for 5 steps. t0 = the begin of the first of these steps. A warning.
+ * Fires     behind in role in 5 steps in a row, or by itself in 3 of the last 5; in all 5 where it was so more than once
+ *           in the 59 before: work that varies by nature. Once an episode, which ends when it was behind in neither
+ *           way, and less than half way to it in role, for 5 steps. t0 = the begin of the first of these steps. A
+ *           warning.
  * State     1.3 KB a series, and 210 bytes as a member of its group.
  * Cost      a step of n members: two sorts of n, one insert into a window of 64 each; about 0.3 us a sample.
  * Defaults  1.25, 3 of 5, W 64: on Alibaba's traces of jobs exactly the documented stragglers (1.15 gives four times as
@@ -35,6 +37,7 @@ enum {
 	LEVEL_WINDOW = 64,
 	GRACE_STEPS = 3, /* slow by nature */
 	HISTORY_STEPS = 64,
+	CHANCE = 1,     /* times behind by itself in the steps before that say nothing */
 	MEDIAN_FROM = 5 /* members of a role from which a median says something */
 };
 #define ROLE_SIGMAS   4.0
@@ -46,7 +49,7 @@ _Static_assert(TRIGGERS_PEERS_MEMBERS_MAX <= 256, "what judge() keeps on its sta
 struct straggler_state {
 	uint32_t skipped;
 	uint32_t in_role;                /* steps in a row behind in its role */
-	uint32_t back;                   /* steps in a row behind in no way */
+	uint32_t back;                   /* steps in a row well within all limits */
 	uint32_t fired;                  /* in an episode */
 	uint64_t by_itself;              /* bit i: was so i steps ago */
 	uint32_t steps;                  /* judged so far */
@@ -66,6 +69,7 @@ struct view {
 	double expected; /* by the rule that finds it behind */
 	uint32_t others; /* that it is held against */
 	int in_role, by_itself;
+	int near; /* half way to being behind in role */
 };
 
 struct limits {
@@ -140,13 +144,15 @@ static void judge_role(struct view *view, uint32_t n, const struct limits *limit
 	double spread = ROLE_SIGMAS * role_spread(sorted, n);
 	for (uint32_t i = 0; i < n; i++) {
 		double value = view[i].work.value, median = median_without(sorted, n, value);
-		double margin = (limits->floor - 1) * median;
 		double slowest = value < sorted[n - 1] ? sorted[n - 1] : sorted[n - 2];
-		int is_behind = n >= MEDIAN_FROM ? value > median + (spread > margin ? spread : margin)
-						 : value > limits->ratio * slowest;
+		double usual = n >= MEDIAN_FROM ? median : slowest;
+		double margin = ((n >= MEDIAN_FROM ? limits->floor : limits->ratio) - 1) * usual;
+		if (n >= MEDIAN_FROM && spread > margin)
+			margin = spread;
 		view[i].state->peers = median;
 		view[i].others = n - 1;
-		view[i].in_role = is_behind && matters(&view[i], median);
+		view[i].in_role = value > usual + margin && matters(&view[i], median);
+		view[i].near = value > usual + margin / 2;
 		if (view[i].in_role)
 			view[i].expected = median;
 	}
@@ -287,6 +293,17 @@ static void fire(struct triggers_engine *engine, const struct view *view, int64_
 	triggers_engine_fire(engine, &claim, NULL);
 }
 
+/*
+ * Behind by itself often enough. For one that often is, now and then, so many in a few steps are chance: then in all of
+ * them.
+ */
+static int is_often(uint64_t by_itself, const struct limits *limits)
+{
+	uint32_t often = (uint32_t)__builtin_popcountll(last_steps(by_itself, limits->of));
+	uint64_t before = limits->of < HISTORY_STEPS ? by_itself >> limits->of : 0;
+	return often >= limits->wanted && (often == limits->of || __builtin_popcountll(before) <= CHANCE);
+}
+
 static void follow(struct triggers_engine *engine, const struct view *view, int64_t number, int64_t now_ns,
 		   const struct limits *limits)
 {
@@ -295,11 +312,11 @@ static void follow(struct triggers_engine *engine, const struct view *view, int6
 	state->start_ns[state->steps++ % HISTORY_STEPS] = view->work.start_ns;
 	state->in_role = view->in_role ? state->in_role + 1 : 0;
 	state->by_itself = state->by_itself << 1 | (uint64_t)view->by_itself;
-	state->back = is_behind ? 0 : state->back + 1;
+	state->back = is_behind || view->near ? 0 : state->back + 1;
 	if (state->back >= limits->of)
 		state->fired = 0;
-	uint32_t often = (uint32_t)__builtin_popcountll(last_steps(state->by_itself, limits->of));
-	if (!is_behind || state->fired || (state->in_role < limits->of && often < limits->wanted))
+	if (!is_behind || state->fired ||
+	    (state->in_role < limits->of && !is_often(state->by_itself, limits)))
 		return;
 	state->fired = 1;
 	if (view->series->alarms)
