@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -54,20 +55,39 @@ static int severity_number(const char *name)
 	return -1;
 }
 
-/* The paths of an incident's windows. */
+/* Rings and windows that make one run. */
 struct windows {
 	char *path[REPLAY_RINGS_MAX];
 	unsigned count;
 };
 
+static int add_window(struct windows *windows, const char *folder, const char *name)
+{
+	if (windows->count == REPLAY_RINGS_MAX)
+		return -E2BIG;
+	if (asprintf(&windows->path[windows->count], "%s/%s", folder, name) < 0)
+		return -ENOMEM;
+	windows->count++;
+	return 0;
+}
+
+static void forget_windows(struct windows *windows)
+{
+	for (unsigned i = 0; i < windows->count; i++)
+		free(windows->path[i]);
+	windows->count = 0;
+}
+
 static int find_windows(struct incidents_store *store, const struct incidents_entry *entry, struct windows *windows)
 {
 	static const char ending[] = ".drec";
+	char folder[4096];
 	const cJSON *file;
 	cJSON *manifest;
 	int result = incident_manifest_read(store, entry->folder, &manifest);
 	if (result < 0)
 		return result;
+	snprintf(folder, sizeof(folder), "%s/incidents/%s", incidents_store_path(store), entry->folder);
 	cJSON_ArrayForEach(file, cJSON_GetObjectItemCaseSensitive(manifest, "files"))
 	{
 		char name[256];
@@ -76,13 +96,7 @@ static int find_windows(struct incidents_store *store, const struct incidents_en
 		if (bytes < sizeof(ending) || strcmp(name + bytes - (sizeof(ending) - 1), ending) != 0 ||
 		    strncmp(name, "raw/", 4) != 0 || strstr(name, ".."))
 			continue;
-		if (windows->count == REPLAY_RINGS_MAX)
-			result = -E2BIG;
-		else if (asprintf(&windows->path[windows->count], "%s/incidents/%s/%s", incidents_store_path(store),
-				  entry->folder, name) < 0)
-			result = -ENOMEM;
-		else
-			windows->count++;
+		result = add_window(windows, folder, name);
 		if (result < 0)
 			break;
 	}
@@ -116,9 +130,56 @@ static int replay_incident(const struct command_call *call, struct replay *repla
 				      sizeof(error)) < 0)
 			status = command_failed(call, "%s", error);
 	}
-	for (unsigned i = 0; i < windows.count; i++)
-		free(windows.path[i]);
+	forget_windows(&windows);
 	incidents_store_free(store);
+	return status;
+}
+
+static int is_shown(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* The rings of a folder. -ENOENT: it is an incident's; -ENODATA: there are none. */
+static int find_rings(const char *folder, struct windows *windows)
+{
+	struct dirent **entry = NULL;
+	int result = 0, count = scandir(folder, &entry, is_shown, alphasort);
+	for (int i = 0; i < count; i++) {
+		if (result == 0 && !strcmp(entry[i]->d_name, "manifest.json"))
+			result = -ENOENT;
+		if (result == 0)
+			result = add_window(windows, folder, entry[i]->d_name);
+		free(entry[i]);
+		unsigned last = windows->count - 1;
+		if (result == 0 && !ring_file_is(windows->path[last])) {
+			free(windows->path[last]);
+			windows->count--;
+		}
+	}
+	free(entry);
+	return result ? result : windows->count ? 0 : -ENODATA;
+}
+
+/* The rings of a job are one run: its ranks wait for each other. */
+static int replay_folder(const struct command_call *call, struct replay *replay, const char *folder,
+			 struct replay_about *ret_about)
+{
+	struct windows windows = {.count = 0};
+	char error[512] = "";
+	int status = COMMAND_DONE, result = find_rings(folder, &windows);
+	if (result == -E2BIG)
+		status = command_failed(call, "%s: more than %d files", folder, REPLAY_RINGS_MAX);
+	else if (result == -ENOENT)
+		status = replay_incident(call, replay, folder, ret_about);
+	else if (result < 0)
+		status = command_failed(call, "%s: %s", folder,
+					result == -ENODATA ? "no incident, and no ring or window file in it" : strerror(-result));
+	else if (replay_rings(replay, folder, (const char *const *)windows.path, windows.count, error,
+			      sizeof(error)) < 0 &&
+		 !replay_interrupted())
+		status = command_failed(call, "%s", error);
+	forget_windows(&windows);
 	return status;
 }
 
@@ -154,7 +215,10 @@ static int replay_one(const struct command_call *call, struct replay *replay, co
 	int result;
 	if (!options->steps && !strcmp(what, "-"))
 		return command_misuse(call, "from stdin only tables of step times are read: --steps -");
-	if (!options->steps && (stat(what, &st) < 0 ? !strchr(what, '.') : S_ISDIR(st.st_mode)))
+	bool is_there = stat(what, &st) == 0;
+	if (!options->steps && is_there && S_ISDIR(st.st_mode))
+		return replay_folder(call, replay, what, ret_about);
+	if (!options->steps && !is_there && !strchr(what, '.'))
 		return replay_incident(call, replay, what, ret_about);
 	if (fd >= 0)
 		result = lseek(fd, 0, SEEK_SET) < 0 ? -errno
@@ -301,8 +365,8 @@ static int replay_run(const struct command_call *call)
 const struct command command_replay = {
 	.name = "replay",
 	.summary = "run the triggers over recorded history",
-	.operands = "FILE|ID...",
-	.details = "Reads Chrome traces, XPlane files, rings, window files and incidents, or with --steps tables of step "
+	.operands = "FILE|FOLDER|ID...",
+	.details = "Reads Chrome traces, XPlane files, rings, window files, folders of them (one run) and incidents, or with --steps tables of step "
 		   "times, and says what would have fired: the same triggers, gates and configuration as live, in event time. "
 		   "Printed are warnings and critical firings that made an incident or joined one that still waited.\n"
 		   "With --set it runs twice, as configured and with the settings given, and says the difference.\n"

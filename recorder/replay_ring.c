@@ -18,6 +18,7 @@
 #include "config.h"
 #include "ns.h"
 #include "replay.h"
+#include "sources/intake.h"
 #include "sources/series.h"
 #include "trigger_settings.h"
 
@@ -198,7 +199,7 @@ static int read_file(struct rings *rings, const char *path, char *error, size_t 
 	file->source = (struct series_source){
 		.source = source_of(rings, header),
 		.rank = header->rank,
-		.job = 1,
+		.job = intake_job(file->reader),
 		.context = file->reader,
 		.name = text_of_name,
 		.track = text_of_track,

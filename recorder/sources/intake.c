@@ -72,8 +72,7 @@ static bool is_stream(void *context, uint32_t id)
 	return drec_reader_track(intake->producer->reader, id, &info) == 0 && info.kind == DREC_TRACK_STREAM;
 }
 
-/* The same for rings of the same job, 0 where it has no name. */
-static uint64_t job_number(const struct drec_reader *reader)
+uint64_t intake_job(const struct drec_reader *reader)
 {
 	const char *job = drec_reader_header(reader)->job;
 	uint64_t number = 0;
@@ -130,7 +129,7 @@ int intake_new(struct producer *producer, struct series *series, struct reducer_
 	intake->source = (struct series_source){
 		.source = producer->source,
 		.rank = producer->rank,
-		.job = job_number(producer->reader),
+		.job = intake_job(producer->reader),
 		.context = intake,
 		.name = text_of_name,
 		.track = text_of_track,

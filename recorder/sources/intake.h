@@ -34,6 +34,9 @@ void intake_event(struct intake *intake, const struct drec_event *event);
 /* The ring's stacks were read: open steps and phases to the series, open spans to the macro view. */
 void intake_open_spans(struct intake *intake, int64_t now_ns);
 
+/* A number for the job of a ring, the same for all its rings; 0 where the job has no name. */
+uint64_t intake_job(const struct drec_reader *reader);
+
 /* A name's text, cut to `room`; "" where it has none. */
 void intake_name(struct intake *intake, uint32_t name, char *ret_text, size_t room);
 

@@ -25,8 +25,8 @@ assert len(incidents) >= 2, incidents
 for incident in incidents:
     if incident["step"] not in (60, 100):
         continue  # this machine was late
-    # By its id, by its folder, and by its window file.
-    for what in incident["id"], incident["folder"], *glob.glob(incident["folder"] + "/raw/*.drec"):
+    # By its id, by its folder, by the folder of its window files, and by each of them.
+    for what in incident["id"], incident["folder"], incident["folder"] + "/raw", *glob.glob(incident["folder"] + "/raw/*.drec"):
         out = subprocess.run([driverec, "replay", "--json", "--store", folder + "/store", what],
                              stdout=subprocess.PIPE, check=True).stdout.decode()
         firings = [json.loads(line) for line in out.splitlines()]

@@ -46,3 +46,4 @@ driverec replay trace.json --trigger latency_spike --set latency_spike.critical=
 driverec replay trace.json --explain --trigger stall | head -3 | cut -c1-34
 driverec replay trace.json --step 'Other*' --trigger latency_spike
 driverec replay trace.json none.json spike.csv
+mkdir none; driverec replay none
