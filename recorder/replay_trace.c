@@ -19,6 +19,7 @@
 #include "plain_text.h"
 #include "replay.h"
 #include "replay_busy.h"
+#include "sources/device_busy.h"
 #include "trigger_settings.h"
 
 enum {
@@ -74,6 +75,7 @@ struct trace {
 	size_t count, room;
 	uint32_t step_name;
 	struct replay_busy *busy; /* where steps are made of args */
+	struct device_busy *devices;
 	bool has_step_args, has_named_steps;
 };
 
@@ -246,8 +248,10 @@ static int on_event(void *context, const struct reducer_event *event)
 		replay_progress(trace->replay, trace->count, "spans read");
 	if (replay_interrupted())
 		return -EINTR;
-	if (event->kind != DREC_SPAN || !event->has_time || !event->has_duration || event->duration_ns < 0)
-		return 0;
+	int result = device_busy_event(trace->devices, event);
+	if (result < 0 || event->kind != DREC_SPAN || !event->has_time || !event->has_duration ||
+	    event->duration_ns < 0)
+		return result;
 	int bytes = snprintf(place, sizeof(place), "%.*s/%.*s",
 			     (int)(event->group.bytes < 96 ? event->group.bytes : 96),
 			     event->group.bytes ? event->group.data : "",
@@ -425,6 +429,21 @@ static void track_text(const void *context, uint32_t source, uint64_t track, cha
 		without_quotes(text, out, room);
 }
 
+static int make_devices(struct trace *trace)
+{
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct span *span = &trace->span[i];
+		uint32_t series = rows_place(&trace->rows, span->track, span->name)->series;
+		if (span->name != trace->step_name || series == TRIGGERS_SERIES_NONE)
+			continue;
+		int result = device_busy_step(trace->devices, series, span->start_ns, end_of(span),
+					      span->step == INT64_MIN ? -1 : span->step);
+		if (result < 0)
+			return result;
+	}
+	return device_busy_series(trace->devices, trace->replay->engine);
+}
+
 static void feed_busy(struct trace *trace, int64_t now_ns)
 {
 	struct replay *replay = trace->replay;
@@ -438,6 +457,20 @@ static void feed_busy(struct trace *trace, int64_t now_ns)
 	}
 }
 
+/* What devices did, and the steps in which they should have. */
+static void feed_devices(struct trace *trace, int64_t now_ns)
+{
+	struct replay *replay = trace->replay;
+	for (struct device_busy_next next = device_busy_next(trace->devices, now_ns); next.kind;
+	     next = device_busy_next(trace->devices, now_ns)) {
+		replay_advance(replay, next.at_ns);
+		if (next.kind == DEVICE_BUSY_OPEN)
+			triggers_engine_open(replay->engine, next.series, next.at_ns, next.step, NULL);
+		else
+			triggers_engine_observe(replay->engine, next.series, &next.sample);
+	}
+}
+
 static void feed(struct trace *trace)
 {
 	struct replay *replay = trace->replay;
@@ -448,6 +481,7 @@ static void feed(struct trace *trace)
 		struct row *row = rows_place(&trace->rows, span->track, span->name);
 		if (i % 4096 == 0)
 			replay_progress(replay, i, "spans judged");
+		feed_devices(trace, end_of(span));
 		feed_busy(trace, end_of(span));
 		if (row->series == TRIGGERS_SERIES_NONE)
 			continue;
@@ -487,6 +521,8 @@ int replay_trace(struct replay *replay, const char *path, char *error, size_t er
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	int64_t step_name = names_number(&trace.names, "step", 4);
 	int result = step_name < 0 ? (int)step_name : 0;
+	if (!result)
+		result = device_busy_new(&trace.devices);
 	if (!result) {
 		trace.step_name = (uint32_t)step_name;
 		result = read_trace(&trace, path, error, error_room);
@@ -500,6 +536,8 @@ int replay_trace(struct replay *replay, const char *path, char *error, size_t er
 			result = make_steps(&trace);
 		if (!result)
 			make_series(&trace);
+		if (!result)
+			result = make_devices(&trace);
 		if (!result && trace.busy)
 			result = replay_busy_series(trace.busy, replay->engine, track_text, &trace);
 		if (result)
@@ -509,6 +547,7 @@ int replay_trace(struct replay *replay, const char *path, char *error, size_t er
 		replay_end(replay);
 	}
 	replay_busy_free(trace.busy);
+	device_busy_free(trace.devices);
 	replay_progress_clear(replay);
 	free(trace.span);
 	free(trace.rows.row);

@@ -14,7 +14,8 @@
  *           known of that time, and it begins anew.
  *           t0 = the last busy sample. One firing until the device is busy again or the job is in a phase; several
  *           devices that idle together are one incident (gates.h). The queue's latest sample says which end hangs:
- *           work waits in it = the device is stuck, it is empty = the host sends nothing.
+ *           work waits in it = the device is stuck, it is empty = the host sends nothing. In captures, where the counter
+ *           is made of the device's own spans, the evidence names what the host waited in.
  * State     about 670 bytes a counter (the ongoing firing).
  * Cost      a look at the open steps of all sources a sample: 1,024 buckets, about a microsecond; at 1 Hz.
  * Defaults  5 %, 10 s, 2 steps: an operator of TPUs acts on a duty cycle of about 0. 40 %: the reported hang fell to
@@ -108,7 +109,7 @@ static const char *unit_of(const struct triggers_series *series, enum kind kind)
 }
 
 static void say(struct triggers_engine *engine, const struct triggers_series *series, const struct idle_state *state,
-		struct triggers_claim *claim)
+		const char *note, struct triggers_claim *claim)
 {
 	char lasting[TRIGGERS_DURATION_TEXT], number[40];
 	const struct triggers_series *other;
@@ -128,6 +129,8 @@ static void say(struct triggers_engine *engine, const struct triggers_series *se
 		snprintf(rest, room, "; %.3g wait in its queue: the device is stuck", queue->last);
 	else if (queue)
 		snprintf(rest, room, "; its queue is empty: the host sends it nothing");
+	else if (note)
+		snprintf(rest, room, "; the host waits in \"%.60s\"", note);
 	else if (percent && percent->last >= percent->usual / 2)
 		snprintf(rest, room, ", though %.20s says %.3g %%", what_of(other), percent->last);
 }
@@ -149,7 +152,7 @@ static void fire(struct triggers_engine *engine, struct triggers_series *series,
 		.index = reading->index,
 		.ongoing = 1,
 	};
-	say(engine, series, state, &claim);
+	say(engine, series, state, reading->note, &claim);
 	enum triggers_gate gate = triggers_engine_fire(engine, &claim, &state->firing);
 	state->fired = 1;
 	state->counted = gate == TRIGGERS_PASSED || gate == TRIGGERS_COALESCED;

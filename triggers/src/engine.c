@@ -634,6 +634,7 @@ static void read_sample(const struct triggers_engine *engine, const struct trigg
 		.median = triggers_window_median(&series->window),
 		.step = sample->step,
 		.sample = sample->sample,
+		.note = sample->note,
 		.index = series->samples,
 		.warm = triggers_engine_is_warm(engine, series),
 		.after_factor = 1,

@@ -24,6 +24,7 @@ struct triggers_reading {
 	double median; /* of the window before this value, 0 where empty */
 	int64_t step, sample;
 	uint64_t index;  /* number of this sample in its series, from 0 */
+	const char *note; /* of triggers_sample */
 	int warm;        /* the series has seen enough to fire */
 	/* A step that follows a phase is slow by nature: by this factor, and as long as that is not known by more. */
 	int after_phase;

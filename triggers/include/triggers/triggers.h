@@ -57,6 +57,7 @@ struct triggers_sample {
 	int64_t step;         /* -1 = not known */
 	const char *phase;    /* "train" where NULL */
 	int64_t sample;       /* the caller's own number, returned in the firing; -1 = none */
+	const char *note;     /* of counters of devices: what the host waited in meanwhile; NULL = not known */
 };
 
 /* The names of the triggers in the order in which they judge; NULL after the last. */
