@@ -19,7 +19,7 @@
  *           in the 59 before: work that varies by nature. Once an episode, which ends when it was behind in neither
  *           way, and less than half way to it in role, for 5 steps. t0 = the begin of the first of these steps. A
  *           warning.
- * State     1.3 KB a series, and 210 bytes as a member of its group.
+ * State     1.1 KB a series, and 210 bytes as a member of its group.
  * Cost      a step of n members: two sorts of n, one insert into a window of 64 each; about 0.3 us a sample.
  * Defaults  1.25, 3 of 5, W 64: on Alibaba's traces of jobs exactly the documented stragglers (1.15 gives four times as
  *           many episodes in a noisy one). 1.10 in a row of 5: real steps differ by 0.1-1.3 %, and 0.5 % of machines
