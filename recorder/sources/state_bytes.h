@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sources/state_bytes.h: records one after the other, for the next daemon on this host: as they lie in memory, so whoever
- * reads them says by a version that they are laid out alike, and checks what they hold.
+ * sources/state_bytes.h: records one after the other, for the next daemon on this host: as they lie in memory, so
+ * whoever reads them says by a version that they are laid out alike, and checks what they hold.
  */
 #ifndef RECORDER_SOURCES_STATE_BYTES_H
 #define RECORDER_SOURCES_STATE_BYTES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scripts of tests/triggers/scripts: each is a job, and which firings an operator wants to see of it. And whether
- * the same comes out when the daemon dies again and again meanwhile.
+ * The scripts of tests/triggers/scripts: each is a job, and which firings an operator wants to see of it. And
+ * whether the same comes out when the daemon dies again and again meanwhile.
  */
 #include <errno.h>
 #include <glob.h>
@@ -18,7 +18,7 @@ static int n_scripts;
 static char why[WHY_ROOM];
 
 /* A restart takes its time: so many in a run, and at every poll only around so many of the firings. */
-enum { RESTARTS_OFTEN = 150, RESTARTS_SELDOM = 11, AROUND_BEFORE = 20, AROUND = 50, AROUND_FIRINGS = 2 };
+enum { RESTARTS_OFTEN = 100, RESTARTS_SELDOM = 11, AROUND_BEFORE = 20, AROUND = 50, AROUND_FIRINGS = 2 };
 
 static struct jobscript script;
 static struct jobsim *sim;
@@ -53,17 +53,20 @@ static void run_with(const struct jobwatch_options *options, const char *path)
 	assert_ok(jobwatch_run(sim, options, &watch));
 	ck_assert_uint_gt(watch.restarts, 0);
 	ck_assert_msg(jobwatch_same(&uninterrupted, &watch, sim, why, sizeof(why)),
-		      "%s: with restarts every %u polls, %u from poll %llu on, %s", path, options->restart_every,
-		      options->restart_times, (unsigned long long)options->restart_from, why);
+		      "%s: with restarts every %u polls, %u from poll %llu on, %s", path,
+		      options->restart_every, options->restart_times,
+		      (unsigned long long)options->restart_from, why);
 	jobwatch_free(&watch);
 }
 
 START_TEST(a_restart_changes_nothing)
 {
 	run_script(scripts[_i]);
-	run_with(&(struct jobwatch_options){.restart_every = (unsigned)(uninterrupted.polls / RESTARTS_OFTEN + 1)},
+	run_with(&(struct jobwatch_options){.restart_every =
+						    (unsigned)(uninterrupted.polls / RESTARTS_OFTEN + 1)},
 		 scripts[_i]);
-	run_with(&(struct jobwatch_options){.restart_every = (unsigned)(uninterrupted.polls / RESTARTS_SELDOM + 1)},
+	run_with(&(struct jobwatch_options){.restart_every =
+						    (unsigned)(uninterrupted.polls / RESTARTS_SELDOM + 1)},
 		 scripts[_i]);
 }
 END_TEST
@@ -79,7 +82,8 @@ START_TEST(restarts_around_a_firing_change_nothing)
 			continue;
 		after = poll + AROUND;
 		around++;
-		run_with(&(struct jobwatch_options){.restart_from = poll > AROUND_BEFORE ? poll - AROUND_BEFORE : 0,
+		run_with(&(struct jobwatch_options){.restart_from =
+							    poll > AROUND_BEFORE ? poll - AROUND_BEFORE : 0,
 						    .restart_times = AROUND},
 			 scripts[_i]);
 	}
@@ -161,7 +165,8 @@ static int show(const char *path)
 		return 1;
 	for (unsigned i = 0; i < watch.n; i++)
 		printf("%s\n", jobwatch_text(sim, &watch.firing[i], text, sizeof(text)));
-	printf("%llu events in %llu polls\n", (unsigned long long)watch.events, (unsigned long long)watch.polls);
+	printf("%llu events in %llu polls\n", (unsigned long long)watch.events,
+	       (unsigned long long)watch.polls);
 	if (!jobwatch_judge(sim, &watch, why, sizeof(why)))
 		printf("%s", why);
 	jobwatch_free(&watch);

@@ -19,8 +19,16 @@
 enum { FIRINGS_MAX = 256, RING_BYTES = 4 << 20 };
 
 static const char *const scripts[] = {
-	"sigstop",	 "checkpoint_marked", "checkpoint_unmarked", "eval_every_500", "gradient_accumulation",
-	"periodic_stall", "quanta_of_17_s",   "shift_12",	     "straggler",      "open_step",
+	"sigstop",
+	"checkpoint_marked",
+	"checkpoint_unmarked",
+	"eval_every_500",
+	"gradient_accumulation",
+	"periodic_stall",
+	"quanta_of_17_s",
+	"shift_12",
+	"straggler",
+	"open_step",
 };
 enum { SCRIPTS = sizeof(scripts) / sizeof(scripts[0]) };
 
@@ -61,8 +69,11 @@ static unsigned write_rings(void)
 	for (unsigned i = 0; i < sim->n_rings; i++) {
 		const struct jobsim_ring *ring = &sim->ring[i];
 		int rank = (int)ring->rank;
-		const struct drec_options options = {.run_dir = folder, .job = "simulated", .rank = &rank,
-						     .ring_bytes = RING_BYTES, .clock = DREC_CLOCK_MONO,
+		const struct drec_options options = {.run_dir = folder,
+						     .job = "simulated",
+						     .rank = &rank,
+						     .ring_bytes = RING_BYTES,
+						     .clock = DREC_CLOCK_MONO,
 						     .no_exit_mark = 1};
 		drec *rec;
 		if (ring->rank == UINT32_MAX)
@@ -123,7 +134,8 @@ START_TEST(a_ring_fires_as_the_job_did)
 	unsigned live = 0;
 	for (unsigned i = 0; i < watch.n; i++) {
 		const struct jobwatch_firing *fired = &watch.firing[i];
-		if (fired->firing.shadow || (fired->gate != TRIGGERS_PASSED && fired->gate != TRIGGERS_COALESCED))
+		if (fired->firing.shadow ||
+		    (fired->gate != TRIGGERS_PASSED && fired->gate != TRIGGERS_COALESCED))
 			continue;
 		live++;
 		unsigned at = 0;
@@ -134,7 +146,8 @@ START_TEST(a_ring_fires_as_the_job_did)
 		heard.found[at] = true;
 	}
 	for (unsigned i = 0; i < heard.n; i++)
-		ck_assert_msg(heard.found[i], "%s: only in replay: %s", scripts[_i], heard.firing[i].evidence);
+		ck_assert_msg(heard.found[i], "%s: only in replay: %s", scripts[_i],
+			      heard.firing[i].evidence);
 	ck_assert_uint_eq(live, heard.n);
 	jobwatch_free(&watch);
 	jobsim_free(sim);

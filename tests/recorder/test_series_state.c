@@ -29,7 +29,8 @@ static int track_of(void *context, uint32_t id, const char **ret_text, size_t *r
 	return 0;
 }
 
-static const struct series_source source = {.source = 3, .rank = 1, .job = 1, .name = name_of, .track = track_of};
+static const struct series_source source = {
+	.source = 3, .rank = 1, .job = 1, .name = name_of, .track = track_of};
 static char *patterns[] = {(char[]){"step"}, (char[]){"phase:*"}, (char[]){"load"}};
 
 struct side {
@@ -49,11 +50,17 @@ static void end(struct side *side)
 	triggers_engine_free(side->engine);
 }
 
-static void event(const struct side *side, unsigned kind, unsigned mark, uint32_t name, int64_t start_ns, int64_t end_ns,
-		  uint64_t id)
+static void event(const struct side *side, unsigned kind, unsigned mark, uint32_t name, int64_t start_ns,
+		  int64_t end_ns, uint64_t id)
 {
-	const struct series_event event = {.kind = (uint8_t)kind, .mark = (uint16_t)mark, .track = 5, .name = name,
-					   .start_ns = BEGIN_NS + start_ns, .end_ns = BEGIN_NS + end_ns, .id = id, .sample = -1};
+	const struct series_event event = {.kind = (uint8_t)kind,
+					   .mark = (uint16_t)mark,
+					   .track = 5,
+					   .name = name,
+					   .start_ns = BEGIN_NS + start_ns,
+					   .end_ns = BEGIN_NS + end_ns,
+					   .id = id,
+					   .sample = -1};
 	series_event(side->series, &source, &event);
 }
 
@@ -92,7 +99,8 @@ static uint64_t samples_of(const struct side *side, const char *name)
 {
 	struct triggers_belief belief;
 	for (uint32_t id = 0; id < triggers_engine_series_count(side->engine); id++)
-		if (triggers_engine_belief(side->engine, id, &belief) == 0 && strcmp(belief.key.name, name) == 0)
+		if (triggers_engine_belief(side->engine, id, &belief) == 0 &&
+		    strcmp(belief.key.name, name) == 0)
 			return belief.samples;
 	return 0;
 }

@@ -56,7 +56,8 @@ static int life_of(const struct jobsim *sim, uint32_t source)
 
 static bool is_within(const struct jobsim *sim, int64_t t0_ns, int64_t begin_ns, int64_t end_ns)
 {
-	return t0_ns >= told(sim, begin_ns) - NEAR_NS && (end_ns == INT64_MAX || t0_ns <= told(sim, end_ns) + NEAR_NS);
+	return t0_ns >= told(sim, begin_ns) - NEAR_NS &&
+	       (end_ns == INT64_MAX || t0_ns <= told(sim, end_ns) + NEAR_NS);
 }
 
 /* The step by its number; where the series has none (spans, phases, tracks) by its time. */
@@ -71,7 +72,8 @@ static bool is_of_step(const struct jobsim *sim, const struct jobscript_wanted *
 		return false;
 	if (wanted->after_step >= 0)
 		return is_within(sim, firing->t0_ns, step->end_ns, step->next_ns);
-	return firing->step >= 0 ? firing->step == number : is_within(sim, firing->t0_ns, step->begin_ns, step->end_ns);
+	return firing->step >= 0 ? firing->step == number
+				 : is_within(sim, firing->t0_ns, step->begin_ns, step->end_ns);
 }
 
 static bool is_when(const struct jobsim *sim, const struct jobscript_wanted *wanted,
@@ -88,7 +90,8 @@ static bool is_when(const struct jobsim *sim, const struct jobscript_wanted *wan
 static bool is_kind(const struct jobscript_wanted *wanted, const struct jobwatch_firing *fired)
 {
 	const struct triggers_firing *firing = &fired->firing;
-	bool gate = wanted->gate == JOBSCRIPT_HELD ? fired->gate != TRIGGERS_PASSED : (int)fired->gate == wanted->gate;
+	bool gate = wanted->gate == JOBSCRIPT_HELD ? fired->gate != TRIGGERS_PASSED
+						   : (int)fired->gate == wanted->gate;
 	return gate && (int)firing->severity == wanted->severity &&
 	       strcmp(firing->trigger, wanted->trigger) == 0 &&
 	       (!wanted->series[0] || strcmp(firing->series, wanted->series) == 0) &&
@@ -121,17 +124,19 @@ static void judge_wanted(struct judge *judge, const struct jobscript_wanted *wan
 		times++;
 	}
 	if (times < wanted->least)
-		complain(judge, "%s:%u: wanted %u times, came %u times\n", judge->sim->script->path, wanted->line,
-			 wanted->least, times);
+		complain(judge, "%s:%u: wanted %u times, came %u times\n", judge->sim->script->path,
+			 wanted->line, wanted->least, times);
 }
 
-const char *jobwatch_text(const struct jobsim *sim, const struct jobwatch_firing *fired, char *text, size_t room)
+const char *jobwatch_text(const struct jobsim *sim, const struct jobwatch_firing *fired, char *text,
+			  size_t room)
 {
 	const struct triggers_firing *firing = &fired->firing;
 	int64_t begin_ns = told(sim, JOBSIM_BEGIN_NS);
 	snprintf(text, room, "%s %s %s of %s step %lld rank %d at %.3f s, %.3f s later%s: %s",
 		 triggers_gate_name(fired->gate), triggers_severity_name(firing->severity), firing->trigger,
-		 firing->series, (long long)firing->step, (int)firing->rank, (double)(firing->t0_ns - begin_ns) / 1e9,
+		 firing->series, (long long)firing->step, (int)firing->rank,
+		 (double)(firing->t0_ns - begin_ns) / 1e9,
 		 (double)(firing->detected_ns - firing->t0_ns) / 1e9, fired->resolved_ns ? ", resolved" : "",
 		 firing->evidence);
 	return text;
@@ -147,8 +152,8 @@ bool jobwatch_judge(const struct jobsim *sim, struct jobwatch *watch, char *why,
 		incidents += watch->firing[i].gate == TRIGGERS_PASSED && !watch->firing[i].firing.shadow;
 	}
 	if (sim->script->incidents_most >= 0 && incidents > sim->script->incidents_most)
-		complain(&judge, "%s: %lld incidents, of at most %lld\n", sim->script->path, (long long)incidents,
-			 (long long)sim->script->incidents_most);
+		complain(&judge, "%s: %lld incidents, of at most %lld\n", sim->script->path,
+			 (long long)incidents, (long long)sim->script->incidents_most);
 	for (unsigned i = 0; i < sim->script->n_wanted; i++)
 		judge_wanted(&judge, &sim->script->wanted[i]);
 	for (unsigned i = 0; i < watch->n; i++) {

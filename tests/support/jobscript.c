@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over the words of each line. A parser of a part takes the words that are its own and returns 0, or says
- * what is wrong and returns -EINVAL; what no one takes is an error.
+ * One pass over the words of each line. A parser of a part takes the words that are its own and returns 0, or
+ * says what is wrong and returns -EINVAL; what no one takes is an error.
  */
 #include "jobscript.h"
 
@@ -64,7 +64,8 @@ static int name(struct line *line, char ret_name[JOBSCRIPT_NAME_MAX])
 	return 0;
 }
 
-/* A decimal in millionths; *ret_unit is what follows it in the same word, or the next word if nothing does. */
+/* A decimal in millionths; *ret_unit is what follows it in the same word, or the next word if nothing does.
+ */
 static int decimal(struct line *line, int64_t *ret_millionths, const char **ret_unit)
 {
 	const char *text = seen(line);
@@ -96,8 +97,8 @@ static int integer(struct line *line, int64_t low, int64_t high, int64_t *ret_va
 		return -EINVAL;
 	line->at = at + 1;
 	if (value % MILLION || value / MILLION < low || value / MILLION > high)
-		return wrong(line, "\"%s\" must be a whole number from %lld to %lld", line->word[at], (long long)low,
-			     (long long)high);
+		return wrong(line, "\"%s\" must be a whole number from %lld to %lld", line->word[at],
+			     (long long)low, (long long)high);
 	*ret_value = value / MILLION;
 	return 0;
 }
@@ -107,7 +108,8 @@ static int duration(struct line *line, int64_t *ret_ns)
 	static const struct {
 		const char *unit;
 		int64_t ns;
-	} units[] = {{"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"min", 60000000000}, {"h", 3600000000000}};
+	} units[] = {
+		{"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"min", 60000000000}, {"h", 3600000000000}};
 	int64_t value;
 	const char *unit;
 	if (decimal(line, &value, &unit) < 0)
@@ -117,7 +119,8 @@ static int duration(struct line *line, int64_t *ret_ns)
 			if (value > 1000000 * MILLION || value < -1000000 * MILLION)
 				return wrong(line, "so long a time is not meant");
 			/* Millionths of an hour are 3.6 ms. */
-			*ret_ns = value / MILLION * units[i].ns + value % MILLION * (units[i].ns / 1000) / 1000;
+			*ret_ns =
+				value / MILLION * units[i].ns + value % MILLION * (units[i].ns / 1000) / 1000;
 			return 0;
 		}
 	return wrong(line, "a time needs us, ms, s, min or h, not \"%s\"", unit);
@@ -297,6 +300,8 @@ static int on_daemon(struct line *line, struct jobscript_rule *rule)
 {
 	if (take(line, "gone"))
 		rule->what = JOBSCRIPT_DAEMON_GONE;
+	else if (take(line, "anew"))
+		rule->what = JOBSCRIPT_DAEMON_ANEW;
 	else if (must(line, "stopped") < 0)
 		return -EINVAL;
 	return duration(line, &rule->ns);
@@ -307,12 +312,12 @@ static const struct {
 	enum jobscript_what what;
 	int (*parse)(struct line *line, struct jobscript_rule *rule);
 } effects[] = {
-	{"longer", JOBSCRIPT_LONGER, on_longer},  {"stopped", JOBSCRIPT_STOPPED, on_stopped},
-	{"never", JOBSCRIPT_HANG, on_never},	  {"times", JOBSCRIPT_TIMES, on_times},
-	{"ramp", JOBSCRIPT_RAMP, on_ramp},	  {"phase", JOBSCRIPT_PHASE, on_phase},
-	{"pause", JOBSCRIPT_PAUSE, on_pause},	  {"capture", JOBSCRIPT_CAPTURE, on_capture},
-	{"clock", JOBSCRIPT_CLOCK, on_clock},	  {"crash", JOBSCRIPT_CRASH, on_end},
-	{"close", JOBSCRIPT_CLOSE, on_end},	  {"daemon", JOBSCRIPT_DAEMON_STOPPED, on_daemon},
+	{"longer", JOBSCRIPT_LONGER, on_longer}, {"stopped", JOBSCRIPT_STOPPED, on_stopped},
+	{"never", JOBSCRIPT_HANG, on_never},     {"times", JOBSCRIPT_TIMES, on_times},
+	{"ramp", JOBSCRIPT_RAMP, on_ramp},       {"phase", JOBSCRIPT_PHASE, on_phase},
+	{"pause", JOBSCRIPT_PAUSE, on_pause},    {"capture", JOBSCRIPT_CAPTURE, on_capture},
+	{"clock", JOBSCRIPT_CLOCK, on_clock},    {"crash", JOBSCRIPT_CRASH, on_end},
+	{"close", JOBSCRIPT_CLOSE, on_end},      {"daemon", JOBSCRIPT_DAEMON_STOPPED, on_daemon},
 };
 
 static int effect(struct line *line, struct jobscript_rule *rule)
@@ -407,8 +412,8 @@ static int on_rule(struct line *line)
 		if (script->n_rules == JOBSCRIPT_RULES_MAX)
 			return wrong(line, "more than %d rules", JOBSCRIPT_RULES_MAX);
 		struct jobscript_rule *rule = &script->rule[script->n_rules++];
-		*rule = (struct jobscript_rule){.when = whens[i].when, .to = INT64_MAX, .after_ns = -1,
-						.again_step = -1};
+		*rule = (struct jobscript_rule){
+			.when = whens[i].when, .to = INT64_MAX, .after_ns = -1, .again_step = -1};
 		if (whens[i].parse(line, rule) < 0 || whom(line, rule) < 0 || effect(line, rule) < 0)
 			return -EINVAL;
 		return 1;
@@ -512,8 +517,14 @@ static int on_expect(struct line *line)
 	if (script->n_wanted == JOBSCRIPT_WANTED_MAX)
 		return wrong(line, "more than %d firings wanted", JOBSCRIPT_WANTED_MAX);
 	struct jobscript_wanted *wanted = &script->wanted[script->n_wanted++];
-	*wanted = (struct jobscript_wanted){.line = line->number, .step = -1, .after_step = -1, .rank = -1,
-					    .life = -1, .within_ns = -1, .detected_ns = -1, .resolved = -1};
+	*wanted = (struct jobscript_wanted){.line = line->number,
+					    .step = -1,
+					    .after_step = -1,
+					    .rank = -1,
+					    .life = -1,
+					    .within_ns = -1,
+					    .detected_ns = -1,
+					    .resolved = -1};
 	wanted->gate = gate_of(line);
 	if (severity(line, &wanted->severity) < 0 || name(line, wanted->trigger) < 0)
 		return -EINVAL;
@@ -528,8 +539,8 @@ static const struct {
 	const char *word;
 	int (*parse)(struct line *line);
 } statements[] = {
-	{"seed", on_seed},	 {"ranks", on_ranks},	  {"steps", on_steps},	 {"step", on_step},
-	{"span", on_span},	 {"between", on_between}, {"device", on_device}, {"run", on_run},
+	{"seed", on_seed},       {"ranks", on_ranks},     {"steps", on_steps},   {"step", on_step},
+	{"span", on_span},       {"between", on_between}, {"device", on_device}, {"run", on_run},
 	{"quantum", on_quantum}, {"expect", on_expect},
 };
 
@@ -590,8 +601,14 @@ int jobscript_read(const char *path, struct jobscript *ret, char *why, size_t wh
 	FILE *file = fopen(path, "re");
 	struct line line = {.script = ret, .why = why, .why_room = why_room};
 	int result = 0;
-	*ret = (struct jobscript){.seed = 1, .ranks = 1, .steps = 100, .step_ns = 1000000000,
-				  .between_ns = 1000000, .run_on_ns = 10000000000, .device = -1, .incidents_most = -1};
+	*ret = (struct jobscript){.seed = 1,
+				  .ranks = 1,
+				  .steps = 100,
+				  .step_ns = 1000000000,
+				  .between_ns = 1000000,
+				  .run_on_ns = 10000000000,
+				  .device = -1,
+				  .incidents_most = -1};
 	snprintf(ret->path, sizeof(ret->path), "%s", path);
 	if (!file) {
 		result = -errno;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jobscript.h: what happens to a training job, and which firings an operator wants to see of it, as plain text.
+ * jobscript.h: what happens to a training job, and which firings an operator wants to see of it, as text.
  *
  * One statement a line, "#" begins a comment, a number and its unit may be written together or apart.
  *
@@ -32,7 +32,8 @@
  *                clock -1 h                    from now on all times are told so
  *                crash [after 310 ms] [again at step 300 in 90 s]
  *                close [again at step 300 in 90 s]
- *                daemon stopped 20 s | daemon gone 20 s      the one goes on, the other begins from what it saved
+ *                daemon stopped 20 s | daemon gone 20 s | daemon anew 20 s
+ *                           it goes on; it begins from what it saved; it has lost that and reads all again
  *
  *   wanted       expect critical stall [of SERIES] [phase P] [step 120] [after step 120] [rank 2] [life 2]
  *                       [t0 310 ms within 60 ms]   from the begin of that step
@@ -43,8 +44,8 @@
  *                expect at most 12 incidents         not counting those that joined one
  *                expect nothing
  *
- * Every wanted firing must come, once where no number is given. And every firing that made an incident, or that warns or
- * is critical and was held back, must be wanted. What is only recorded (shadows) is not looked at.
+ * Every wanted firing must come, once where no number is given. And every firing that made an incident, or that
+ * warns or is critical and was held back, must be wanted. What is only recorded (shadows) is not looked at.
  */
 #ifndef TESTS_JOBSCRIPT_H
 #define TESTS_JOBSCRIPT_H
@@ -80,7 +81,8 @@ enum jobscript_what {
 	JOBSCRIPT_CRASH,
 	JOBSCRIPT_CLOSE,
 	JOBSCRIPT_DAEMON_STOPPED,
-	JOBSCRIPT_DAEMON_GONE
+	JOBSCRIPT_DAEMON_GONE,
+	JOBSCRIPT_DAEMON_ANEW
 };
 
 struct jobscript_span {

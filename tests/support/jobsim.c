@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The job goes from step to step; in each, every rank works through its pieces (the spans of the script, then
- * "compute"), and then waits in "all_reduce" for the slowest. What a rule adds becomes part of a piece, or a piece.
+ * "compute"), and then waits in "all_reduce" for the slowest. What a rule adds becomes part of a piece, or a
+ * piece.
  */
 #include "jobsim.h"
 
@@ -46,7 +47,7 @@ struct job {
 	bool done[JOBSCRIPT_RULES_MAX][JOBSCRIPT_PLACES_MAX];
 	struct idle idle[IDLE_MAX];
 	unsigned n_idle;
-	int64_t capture_left;               /* steps of a capture that goes on */
+	int64_t capture_left; /* steps of a capture that goes on */
 	const struct jobscript_rule *capture;
 	int64_t capture_ns;
 	bool over;
@@ -92,7 +93,8 @@ static void add_moment(struct job *job, unsigned at, const struct jobsim_moment 
 	struct jobsim_ring *ring = &job->sim->ring[at];
 	if (ring->count == ring->room) {
 		size_t room = ring->room ? 2 * ring->room : 256;
-		void *larger = room > JOBSIM_MOMENTS_MAX ? NULL : realloc(ring->moment, room * sizeof(*moment));
+		void *larger =
+			room > JOBSIM_MOMENTS_MAX ? NULL : realloc(ring->moment, room * sizeof(*moment));
 		if (!larger) {
 			job->result = -E2BIG;
 			return;
@@ -113,7 +115,8 @@ static void add_world(struct job *job, enum jobsim_what what, int64_t at_ns, int
 	unsigned at = sim->n_world++;
 	for (; at > 0 && sim->world[at - 1].at_ns > at_ns; at--)
 		sim->world[at] = sim->world[at - 1];
-	sim->world[at] = (struct jobsim_moment){.what = what, .at_ns = at_ns, .start_ns = start_ns, .end_ns = end_ns};
+	sim->world[at] =
+		(struct jobsim_moment){.what = what, .at_ns = at_ns, .start_ns = start_ns, .end_ns = end_ns};
 }
 
 static unsigned add_ring(struct job *job, uint32_t source, uint32_t rank)
@@ -141,8 +144,14 @@ static void mark(struct job *job, int rank, unsigned mark, const char *phase, in
 		 int64_t end_ns)
 {
 	const struct jobsim_moment moment = {
-		.at_ns = end_ns, .what = JOBSIM_EVENT, .kind = DREC_MARK, .mark = (uint16_t)mark,
-		.track = JOBSIM_MAIN_TRACK, .name = name_id(job, phase), .start_ns = start_ns, .end_ns = end_ns,
+		.at_ns = end_ns,
+		.what = JOBSIM_EVENT,
+		.kind = DREC_MARK,
+		.mark = (uint16_t)mark,
+		.track = JOBSIM_MAIN_TRACK,
+		.name = name_id(job, phase),
+		.start_ns = start_ns,
+		.end_ns = end_ns,
 		.id = (uint64_t)step,
 	};
 	add_moment(job, job->ring[rank], &moment);
@@ -151,15 +160,21 @@ static void mark(struct job *job, int rank, unsigned mark, const char *phase, in
 static void span(struct job *job, int rank, uint32_t name, int64_t start_ns, int64_t end_ns)
 {
 	const struct jobsim_moment moment = {
-		.at_ns = end_ns, .what = JOBSIM_EVENT, .kind = DREC_SPAN, .track = JOBSIM_MAIN_TRACK, .name = name,
-		.start_ns = start_ns, .end_ns = end_ns,
+		.at_ns = end_ns,
+		.what = JOBSIM_EVENT,
+		.kind = DREC_SPAN,
+		.track = JOBSIM_MAIN_TRACK,
+		.name = name,
+		.start_ns = start_ns,
+		.end_ns = end_ns,
 	};
 	add_moment(job, job->ring[rank], &moment);
 }
 
 static void end_ring(struct job *job, int rank, enum jobsim_what what, int64_t at_ns)
 {
-	const struct jobsim_moment moment = {.at_ns = at_ns, .what = what, .start_ns = at_ns, .end_ns = at_ns};
+	const struct jobsim_moment moment = {
+		.at_ns = at_ns, .what = what, .start_ns = at_ns, .end_ns = at_ns};
 	add_moment(job, job->ring[rank], &moment);
 }
 
@@ -301,8 +316,13 @@ static int64_t plan_ns(const struct plan *plan)
 static void hang_in(struct job *job, int rank, uint32_t name, int64_t start_ns)
 {
 	job->sim->ring[job->ring[rank]].hangs_in = (struct jobsim_moment){
-		.at_ns = INT64_MAX, .what = JOBSIM_EVENT, .kind = DREC_SPAN, .track = JOBSIM_MAIN_TRACK, .name = name,
-		.start_ns = start_ns, .end_ns = INT64_MAX,
+		.at_ns = INT64_MAX,
+		.what = JOBSIM_EVENT,
+		.kind = DREC_SPAN,
+		.track = JOBSIM_MAIN_TRACK,
+		.name = name,
+		.start_ns = start_ns,
+		.end_ns = INT64_MAX,
 	};
 }
 
@@ -339,8 +359,11 @@ static void keep_step(struct job *job, int64_t step, int64_t begin_ns, int64_t e
 	}
 	if (sim->n_steps)
 		sim->step[sim->n_steps - 1].next_ns = begin_ns;
-	sim->step[sim->n_steps++] = (struct jobsim_step){.step = step, .life = job->life, .begin_ns = begin_ns,
-							 .end_ns = end_ns, .next_ns = INT64_MAX};
+	sim->step[sim->n_steps++] = (struct jobsim_step){.step = step,
+							 .life = job->life,
+							 .begin_ns = begin_ns,
+							 .end_ns = end_ns,
+							 .next_ns = INT64_MAX};
 }
 
 /* Phases within the step, after its work: they delay its end. */
@@ -454,7 +477,8 @@ static void begin_capture(struct job *job, const struct jobscript_rule *rule)
 	job->capture_left = rule->count;
 	job->capture_ns = job->now_ns;
 	/* Its end is not known yet: what was asked for is. */
-	add_world(job, JOBSIM_CAPTURE, job->now_ns, job->now_ns, job->now_ns + rule->count * job->script->step_ns);
+	add_world(job, JOBSIM_CAPTURE, job->now_ns, job->now_ns,
+		  job->now_ns + rule->count * job->script->step_ns);
 }
 
 static void go_on_capturing(struct job *job)
@@ -466,7 +490,8 @@ static void go_on_capturing(struct job *job)
 static void phases_at_start(struct job *job)
 {
 	for (unsigned i = 0; i < job->script->n_rules; i++)
-		if (job->script->rule[i].when == JOBSCRIPT_START && job->script->rule[i].what == JOBSCRIPT_PHASE)
+		if (job->script->rule[i].when == JOBSCRIPT_START &&
+		    job->script->rule[i].what == JOBSCRIPT_PHASE)
 			run_phase(job, &job->script->rule[i]);
 }
 
@@ -490,6 +515,8 @@ static void around_step(struct job *job, const struct jobscript_rule *rule)
 		add_world(job, JOBSIM_STOPPED, at_ns, at_ns, at_ns + rule->ns);
 	else if (rule->what == JOBSCRIPT_DAEMON_GONE)
 		add_world(job, JOBSIM_GONE, at_ns, at_ns, at_ns + rule->ns);
+	else if (rule->what == JOBSCRIPT_DAEMON_ANEW)
+		add_world(job, JOBSIM_ANEW, at_ns, at_ns, at_ns + rule->ns);
 }
 
 /* Ends of rings. Returns the step that is next, or -1 if the job is over. */
@@ -567,11 +594,17 @@ static void count_devices(struct job *job)
 	snprintf(name, sizeof(name), "device:%d:duty_cycle", job->script->device);
 	unsigned ring = add_ring(job, HOST_SOURCE, UINT32_MAX);
 	uint32_t id = name_id(job, name);
-	for (int64_t at_ns = job->first_ns; at_ns < job->sim->end_ns && job->result == 0; at_ns += SECOND_NS) {
+	for (int64_t at_ns = job->first_ns; at_ns < job->sim->end_ns && job->result == 0;
+	     at_ns += SECOND_NS) {
 		double duty = (double)job->script->duty_ppm / 1e6;
 		const struct jobsim_moment moment = {
-			.at_ns = at_ns, .what = JOBSIM_EVENT, .kind = DREC_COUNTER, .track = JOBSIM_DEVICE_TRACK,
-			.name = id, .start_ns = at_ns, .end_ns = at_ns,
+			.at_ns = at_ns,
+			.what = JOBSIM_EVENT,
+			.kind = DREC_COUNTER,
+			.track = JOBSIM_DEVICE_TRACK,
+			.name = id,
+			.start_ns = at_ns,
+			.end_ns = at_ns,
 			.value = is_idle(job, at_ns) ? 0 : duty - (double)random_below(job, 100) / 100,
 		};
 		add_moment(job, ring, &moment);
@@ -588,8 +621,12 @@ int jobsim_new(const struct jobscript *script, struct jobsim **ret_sim)
 	*ret_sim = sim;
 	if (job && sim) {
 		sim->script = script;
-		*job = (struct job){.sim = sim, .script = script, .random = script->seed, .next_source = 1,
-				    .now_ns = JOBSIM_BEGIN_NS, .first_ns = JOBSIM_BEGIN_NS};
+		*job = (struct job){.sim = sim,
+				    .script = script,
+				    .random = script->seed,
+				    .next_source = 1,
+				    .now_ns = JOBSIM_BEGIN_NS,
+				    .first_ns = JOBSIM_BEGIN_NS};
 		run_job(job);
 		if (script->device >= 0)
 			count_devices(job);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jobsim.h: a training job in simulated time, as a script says (jobscript.h): for each ring what can be read in it
- * from when on, and what happens besides. No clock is read; the same script makes the same job.
+ * jobsim.h: a training job in simulated time, as a script says (jobscript.h): for each ring what can be read
+ * in it from when on, and what happens besides. No clock is read; the same script makes the same job.
  *
- * Times are ns of the job's own steady clock from JOBSIM_BEGIN_NS on. A "clock" statement changes what they are told
- * as, see jobsim_told().
+ * Times are ns of the job's own steady clock from JOBSIM_BEGIN_NS on. A "clock" statement changes what they are
+ * told as, see jobsim_told().
  */
 #ifndef TESTS_JOBSIM_H
 #define TESTS_JOBSIM_H
@@ -30,7 +30,8 @@ enum jobsim_what {
 	JOBSIM_CAPTURE, /* start .. end of one of our captures; told at its begin, and again at its end */
 	JOBSIM_CLOCK,   /* from at_ns on times are told `end_ns` later */
 	JOBSIM_STOPPED, /* the daemon reads nothing from at_ns until end_ns */
-	JOBSIM_GONE     /* … and begins anew from what it saved */
+	JOBSIM_GONE,    /* … and begins from what it saved */
+	JOBSIM_ANEW     /* … and begins with nothing */
 };
 
 /* An event as it is in a ring, or something of the world. */

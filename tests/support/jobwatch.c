@@ -91,14 +91,15 @@ static void on_progress(void *context, const struct triggers_firing *firing, int
 static int begin(struct world *world)
 {
 	char why[256] = "";
-	const struct triggers_listener listener = {.context = world, .firing = on_firing, .progress = on_progress};
+	const struct triggers_listener listener = {
+		.context = world, .firing = on_firing, .progress = on_progress};
 	int result = triggers_engine_new(&listener, &world->engine);
 	if (result < 0)
 		return result;
 	trigger_settings_apply(world->config, world->engine, NULL, NULL);
 	if (world->options->set_key)
-		result = triggers_engine_set(world->engine, world->options->set_key, world->options->set_value, why,
-					     sizeof(why));
+		result = triggers_engine_set(world->engine, world->options->set_key,
+					     world->options->set_value, why, sizeof(why));
 	return result < 0 ? result : trigger_settings_series(world->config, world->engine, &world->series);
 }
 
@@ -139,7 +140,8 @@ static void restart(struct world *world)
 		world->result = begin(world);
 	}
 	if (world->result == 0)
-		world->result = triggers_engine_restore(world->engine, saved.bytes, (size_t)saved.engine_bytes);
+		world->result =
+			triggers_engine_restore(world->engine, saved.bytes, (size_t)saved.engine_bytes);
 	if (world->result == 0)
 		world->result = series_restore(world->series, saved.bytes + saved.engine_bytes,
 					       (size_t)saved.series_bytes);
@@ -147,6 +149,16 @@ static void restart(struct world *world)
 	for (unsigned i = 0; i < world->sim->n_rings; i++)
 		world->ring[i].next_open_ns = world->now_ns;
 	world->out->restarts++;
+}
+
+/* Nothing did. All that is in the rings is read again. */
+static void forget(struct world *world)
+{
+	end(world);
+	world->result = begin(world);
+	world->settle_ns = INT64_MAX;
+	for (unsigned i = 0; i < world->sim->n_rings; i++)
+		world->ring[i] = (struct ring_state){.last_event_ns = INT64_MIN, .ended = world->ring[i].ended};
 }
 
 /* ---- reading ---- */
@@ -187,8 +199,8 @@ static void keep_stack(struct ring_state *state, const struct jobsim_moment *mom
 		return;
 	if (moment->mark == DREC_MARK_STEP_BEGIN || moment->mark == DREC_MARK_PHASE_BEGIN) {
 		if (state->n_open < OPEN_MAX)
-			state->open[state->n_open++] = (struct open_mark){moment->mark, moment->name,
-									  moment->start_ns, moment->id};
+			state->open[state->n_open++] =
+				(struct open_mark){moment->mark, moment->name, moment->start_ns, moment->id};
 		return;
 	}
 	if (state->n_open > 0)
@@ -218,8 +230,8 @@ static void read_event(struct world *world, const struct jobsim_ring *ring, stru
 }
 
 /* The span that has begun and not ended: the next one that can be read, or the one that never will. */
-static void tell_open_span(struct world *world, const struct series_source *source, const struct jobsim_ring *ring,
-			   const struct ring_state *state)
+static void tell_open_span(struct world *world, const struct series_source *source,
+			   const struct jobsim_ring *ring, const struct ring_state *state)
 {
 	const struct jobsim_moment *span = &ring->hangs_in;
 	for (size_t i = state->next; i < ring->count && ring->moment[i].kind == DREC_SPAN; i++)
@@ -228,7 +240,8 @@ static void tell_open_span(struct world *world, const struct series_source *sour
 			break;
 		}
 	if (span->kind == DREC_SPAN && span->start_ns <= world->now_ns && state->n_open > 0)
-		series_open(world->series, source, 0, span->track, span->name, span->start_ns + world->offset_ns, 0);
+		series_open(world->series, source, 0, span->track, span->name,
+			    span->start_ns + world->offset_ns, 0);
 }
 
 static void tell_open(struct world *world, const struct jobsim_ring *ring, struct ring_state *state)
@@ -236,8 +249,9 @@ static void tell_open(struct world *world, const struct jobsim_ring *ring, struc
 	const struct series_source source = source_of(world, ring);
 	series_stack_begin(world->series, ring->source);
 	for (unsigned i = 0; i < state->n_open; i++)
-		series_open(world->series, &source, state->open[i].mark, JOBSIM_MAIN_TRACK, state->open[i].name,
-			    state->open[i].start_ns + world->offset_ns, state->open[i].id);
+		series_open(world->series, &source, state->open[i].mark, JOBSIM_MAIN_TRACK,
+			    state->open[i].name, state->open[i].start_ns + world->offset_ns,
+			    state->open[i].id);
 	tell_open_span(world, &source, ring, state);
 	series_stack_end(world->series, ring->source);
 	state->next_open_ns = world->now_ns + OPEN_EVERY_NS;
@@ -248,8 +262,8 @@ static void ring_ended(struct world *world, const struct jobsim_ring *ring, stru
 {
 	if (moment->what == JOBSIM_CRASHED)
 		triggers_engine_crash(world->engine, ring->source, ring->rank,
-				      state->last_event_ns + world->offset_ns, world->now_ns + world->offset_ns,
-				      "the process ended without a word");
+				      state->last_event_ns + world->offset_ns,
+				      world->now_ns + world->offset_ns, "the process ended without a word");
 	series_source_end(world->series, ring->source);
 	state->ended = true;
 }
@@ -283,6 +297,8 @@ static int64_t be_away(struct world *world, const struct jobsim_moment *moment)
 {
 	if (moment->what == JOBSIM_GONE)
 		restart(world);
+	else if (moment->what == JOBSIM_ANEW)
+		forget(world);
 	return moment->end_ns;
 }
 
@@ -332,8 +348,8 @@ static int64_t next_poll_ns(const struct world *world)
 		if (state->ended)
 			continue;
 		if (state->next < sim->ring[i].count)
-			sooner(&next_ns, moment->what == JOBSIM_EVENT ? moment->at_ns
-								       : moment->at_ns + ALIVE_EVERY_NS);
+			sooner(&next_ns,
+			       moment->what == JOBSIM_EVENT ? moment->at_ns : moment->at_ns + ALIVE_EVERY_NS);
 		if (state->n_open)
 			sooner(&next_ns, state->next_open_ns);
 	}
@@ -383,8 +399,11 @@ int jobwatch_run(const struct jobsim *sim, const struct jobwatch_options *option
 	*ret = (struct jobwatch){.firing = calloc(JOBWATCH_FIRINGS_MAX, sizeof(*ret->firing))};
 	int result = world && ret->firing ? 0 : -ENOMEM;
 	if (result == 0) {
-		*world = (struct world){.sim = sim, .options = options ? options : &usual, .out = ret,
-					.now_ns = JOBSIM_BEGIN_NS - POLL_NS, .settle_ns = INT64_MAX};
+		*world = (struct world){.sim = sim,
+					.options = options ? options : &usual,
+					.out = ret,
+					.now_ns = JOBSIM_BEGIN_NS - POLL_NS,
+					.settle_ns = INT64_MAX};
 		for (unsigned i = 0; i < sim->n_rings; i++)
 			world->ring[i].last_event_ns = INT64_MIN;
 		result = config_parse("{}", 2, NULL, &world->config, &problems);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jobwatch.h: a simulated job (jobsim.h) as the daemon watches it: through sources/series.c into the engine with the
- * default configuration, ring by ring 20 times a second, open steps and phases told anew every 250 ms, an incident's
- * post window of two steps; and what of that a script wanted.
+ * jobwatch.h: a simulated job (jobsim.h) as the daemon watches it: through sources/series.c into the engine with
+ * the default configuration, ring by ring 20 times a second, what is open told anew every 250 ms, an incident's post
+ * window of two steps; and what of that a script wanted.
  */
 #ifndef TESTS_JOBWATCH_H
 #define TESTS_JOBWATCH_H
@@ -25,8 +25,8 @@ struct jobwatch_firing {
 
 struct jobwatch_options {
 	/*
-	 * The daemon dies and begins from what it saved, while no time passes: after every so many polls (0 = never), or
-	 * after each from `restart_from` on, so many times.
+	 * The daemon dies and begins from what it saved, while no time passes: after every so many polls (0 = never),
+	 * or after each from `restart_from` on, so many times.
 	 */
 	unsigned restart_every;
 	uint64_t restart_from;
@@ -45,7 +45,7 @@ struct jobwatch {
 int jobwatch_run(const struct jobsim *sim, const struct jobwatch_options *options, struct jobwatch *ret);
 void jobwatch_free(struct jobwatch *watch);
 
-/* Whether the firings are those that the script wants; else what is missing and what is too much, a line each. */
+/* Whether the firings are those that the script wants; else what is missing and too much, a line each. */
 bool jobwatch_judge(const struct jobsim *sim, struct jobwatch *watch, char *why, size_t why_room);
 
 /* The first difference between two runs: false with a sentence, true if there is none. */
