@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the detectors cost with everything on: 10,000 series that may all fire, as a host of 64 ranks has them. In one
- * round every rank does a step: its step opens, its spans, counters, own work and tracks tell one sample each, every
- * tenth round its phases too, and the step ends; then time passes. Values wander by 1 %, one in 4096 is three times as
- * long, so what happens on an alarm is part of it. A rule watches every counter.
+ * What the detectors cost with everything on: 10,000 series that may all fire, as a host of 64 ranks has
+ * them. In one round every rank does a step: its step opens, its spans, counters, own work and tracks tell
+ * one sample each, every tenth round its phases too, and the step ends; then time passes. Values wander by 1
+ * %, one in 4096 is three times as long, so what happens on an alarm is part of it. A rule watches every
+ * counter.
  *
- * Each kind is also measured for itself. The tick is the one that looks at every deadline, with all 10,000 open; a tick
- * before the next deadline is one comparison.
+ * Each kind is also measured for itself. The tick is the one that looks at every deadline, with all 10,000
+ * open; a tick before the next deadline is one comparison.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -36,7 +37,7 @@ static const struct kind {
 	const char *name;
 	unsigned a_rank;
 } kinds[] = {
-	{TRIGGERS_STEP, "step", 1},     {TRIGGERS_PHASE, "phase", 2}, {TRIGGERS_SPAN, "span", 100},
+	{TRIGGERS_STEP, "step", 1},        {TRIGGERS_PHASE, "phase", 2}, {TRIGGERS_SPAN, "span", 100},
 	{TRIGGERS_COUNTER, "counter", 40}, {TRIGGERS_BUSY, "busy", 8},   {TRIGGERS_TRACK, "track", 5},
 };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
@@ -70,8 +71,13 @@ static uint64_t next_random(struct load *load)
 static int add_series(struct load *load, const struct kind *kind, unsigned rank, unsigned number)
 {
 	char name[32];
-	struct triggers_series_key key = {.role = kind->role, .source = rank, .rank = rank, .job = 1, .track = number,
-					  .name = name, .alarms = 1};
+	struct triggers_series_key key = {.role = kind->role,
+					  .source = rank,
+					  .rank = rank,
+					  .job = 1,
+					  .track = number,
+					  .name = name,
+					  .alarms = 1};
 	snprintf(name, sizeof(name), "%s%u", kind->role == TRIGGERS_COUNTER ? "device:" : kind->name, number);
 	if (kind->role == TRIGGERS_BUSY)
 		key.group = number % 2 ? "compute" : "stream";
@@ -97,7 +103,8 @@ static int load_new(const char *window, struct load **ret_load)
 	if (ret == 0)
 		ret = triggers_engine_set(load->engine, "latency_spike.window", window, error, sizeof(error));
 	if (ret == 0)
-		ret = triggers_engine_set(load->engine, "threshold", "device:* > 1000000000 for 10 s", error, sizeof(error));
+		ret = triggers_engine_set(load->engine, "threshold", "device:* > 1000000000 for 10 s", error,
+					  sizeof(error));
 	if (ret < 0) {
 		triggers_engine_free(load->engine);
 		free(load);
@@ -147,7 +154,8 @@ static int is_open_kind(enum triggers_role role)
 static unsigned tell(struct load *load, unsigned i)
 {
 	enum triggers_role role = load->role[i];
-	struct triggers_sample sample = {.start_ns = load->now_ns + STEP_NS / 8, .step = load->step, .sample = -1};
+	struct triggers_sample sample = {
+		.start_ns = load->now_ns + STEP_NS / 8, .step = load->step, .sample = -1};
 	switch (role) {
 	case TRIGGERS_STEP:
 		sample.duration_ns = length(load, STEP_NS / 2);
@@ -282,6 +290,7 @@ int bench_triggers(void)
 	if (ret == 0)
 		ret = bytes_a_series("256", &value);
 	if (ret == 0)
-		bench_print(&(struct bench_figure){"triggers_bytes_a_series_largest_window", value, "B", 0, 4096});
+		bench_print(&(struct bench_figure){"triggers_bytes_a_series_largest_window", value, "B", 0,
+						   4096});
 	return ret;
 }

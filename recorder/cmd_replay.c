@@ -32,9 +32,10 @@ static const struct option_row replay_rows[] = {
 		   "names of spans that are steps (default: ProfilerStep#* step train_step \"train #*\")"),
 	OPTION_ROW(0, "store", "DIR", OPTION_TEXT, struct replay_options, store,
 		   "where incidents are kept (default: as configured)"),
-	OPTION_ROW(0, "set", "KEY=VALUE", OPTION_TEXTS, struct replay_options, settings.set,
-		   "another setting of a trigger or gate, such as latency_spike.warn=2; the difference from the "
-		   "configured one is said"),
+	OPTION_ROW(
+		0, "set", "KEY=VALUE", OPTION_TEXTS, struct replay_options, settings.set,
+		"another setting of a trigger or gate, such as latency_spike.warn=2; the difference from the "
+		"configured one is said"),
 	OPTION_ROW(0, "trigger", "NAME", OPTION_TEXTS, struct replay_options, settings.trigger,
 		   "only firings of this trigger, or of several"),
 	OPTION_ROW_FLAG('a', "all", struct replay_options, settings.all,
@@ -78,7 +79,8 @@ static void forget_windows(struct windows *windows)
 	windows->count = 0;
 }
 
-static int find_windows(struct incidents_store *store, const struct incidents_entry *entry, struct windows *windows)
+static int find_windows(struct incidents_store *store, const struct incidents_entry *entry,
+			struct windows *windows)
 {
 	static const char ending[] = ".drec";
 	char folder[4096];
@@ -174,7 +176,8 @@ static int replay_folder(const struct command_call *call, struct replay *replay,
 		status = replay_incident(call, replay, folder, ret_about);
 	else if (result < 0)
 		status = command_failed(call, "%s: %s", folder,
-					result == -ENODATA ? "no incident, and no ring or window file in it" : strerror(-result));
+					result == -ENODATA ? "no incident, and no ring or window file in it"
+							   : strerror(-result));
 	else if (replay_rings(replay, folder, (const char *const *)windows.path, windows.count, error,
 			      sizeof(error)) < 0 &&
 		 !replay_interrupted())
@@ -204,7 +207,8 @@ static int spool_stdin(void)
 	return fd;
 }
 
-/* A file that is there is meant as one; anything else names an incident. `fd`: what was stdin, -1 = stdin itself. */
+/* A file that is there is meant as one; anything else names an incident. `fd`: what was stdin, -1 = stdin
+ * itself. */
 static int replay_one(const struct command_call *call, struct replay *replay, const char *what, int fd,
 		      struct replay_about *ret_about)
 {
@@ -221,8 +225,9 @@ static int replay_one(const struct command_call *call, struct replay *replay, co
 	if (!options->steps && !is_there && !strchr(what, '.'))
 		return replay_incident(call, replay, what, ret_about);
 	if (fd >= 0)
-		result = lseek(fd, 0, SEEK_SET) < 0 ? -errno
-						    : replay_steps_fd(replay, fd, "stdin", error, sizeof(error));
+		result = lseek(fd, 0, SEEK_SET) < 0
+				 ? -errno
+				 : replay_steps_fd(replay, fd, "stdin", error, sizeof(error));
 	else if (options->steps)
 		result = replay_steps(replay, what, error, sizeof(error));
 	else if (ring_file_is(what))
@@ -237,13 +242,15 @@ static int replay_one(const struct command_call *call, struct replay *replay, co
 }
 
 /* As configured first, without a word; then as asked for; then what the difference is. */
-static int replay_twice(const struct command_call *call, struct replay *replay, const char *what, FILE *compared)
+static int replay_twice(const struct command_call *call, struct replay *replay, const char *what,
+			FILE *compared)
 {
 	const struct replay_options *options = call->options;
 	bool is_stdin = options->steps && !strcmp(what, "-");
 	struct replay_settings settings = *replay->settings;
 	struct replay_sides *sides = calloc(1, sizeof(*sides));
-	struct replay configured = {.settings = &settings, .progress = replay->progress, .fired = replay_side_take};
+	struct replay configured = {
+		.settings = &settings, .progress = replay->progress, .fired = replay_side_take};
 	struct replay_about about = {.known = false};
 	int fd = is_stdin && sides ? spool_stdin() : -1;
 	int status = COMMAND_DONE;
@@ -297,7 +304,8 @@ static int check(const struct command_call *call, int *ret_fail_on)
 	char error[512] = "";
 	*ret_fail_on = options->fail_on ? severity_number(options->fail_on) : TRIGGERS_CRITICAL + 1;
 	if (*ret_fail_on < 0)
-		return command_misuse(call, "--fail-on %s: it must be note, warn or critical", options->fail_on);
+		return command_misuse(call, "--fail-on %s: it must be note, warn or critical",
+				      options->fail_on);
 	if (replay_set_check(&options->settings.set, error, sizeof(error)) ||
 	    replay_trigger_check(&options->settings.trigger, error, sizeof(error)))
 		return command_misuse(call, "%s", error);
@@ -366,16 +374,22 @@ const struct command command_replay = {
 	.name = "replay",
 	.summary = "run the triggers over recorded history",
 	.operands = "FILE|FOLDER|ID...",
-	.details = "Reads Chrome traces, XPlane files, rings, window files, folders of them (one run) and incidents, or with --steps tables of step "
-		   "times, and says what would have fired: the same triggers, gates and configuration as live, in event time. "
-		   "Printed are warnings and critical firings that made an incident or joined one that still waited.\n"
-		   "With --set it runs twice, as configured and with the settings given, and says the difference.\n"
+	.details = "Reads Chrome traces, XPlane files, rings, window files, folders of them (one run) and "
+		   "incidents, or with --steps tables of step "
+		   "times, and says what would have fired: the same triggers, gates and configuration as "
+		   "live, in event time. "
+		   "Printed are warnings and critical firings that made an incident or joined one that still "
+		   "waited.\n"
+		   "With --set it runs twice, as configured and with the settings given, and says the "
+		   "difference.\n"
 		   "In a trace, steps are the spans whose name matches --step, else spans with the same "
 		   "\"step\" in their "
-		   "args; where there are too few to learn from, every frequent name on a track is watched. In rings "
+		   "args; where there are too few to learn from, every frequent name on a track is watched. "
+		   "In rings "
 		   "and incidents the configured series are watched, as live.",
 	.examples = "driverec replay trace.json.gz\ndriverec replay 7f3a --set stall.factor=2\n"
-		    "driverec replay 7f3a --explain\ndriverec replay --steps history.csv.gz --json --trigger shift",
+		    "driverec replay 7f3a --explain\ndriverec replay --steps history.csv.gz --json --trigger "
+		    "shift",
 	.options = replay_rows,
 	.options_bytes = sizeof(struct replay_options),
 	.operands_min = 1,

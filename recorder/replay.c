@@ -83,7 +83,8 @@ static bool is_wanted(const struct replay_settings *settings, const char *trigge
 }
 
 /* What joins an incident makes it wait for what follows that as well. */
-static void wait_for_post(struct replay *replay, const struct triggers_firing *firing, enum triggers_gate gate)
+static void wait_for_post(struct replay *replay, const struct triggers_firing *firing,
+			  enum triggers_gate gate)
 {
 	int64_t over_ns = ns_add(firing->detected_ns, post_ns(replay, firing));
 	if (gate == TRIGGERS_PASSED)

@@ -2,8 +2,9 @@
 /*
  * replay.h: recorded history through the trigger engine, in event time, with the gates of the daemon.
  *
- * A reader (replay_trace.c, replay_steps.c, replay_ring.c) begins a run, feeds its engine and ends it; replay.c owns the
- * engine, prints firings and counts. One run is one job: its budgets and cooldowns are its own.
+ * A reader (replay_trace.c, replay_steps.c, replay_ring.c) begins a run, feeds its engine and ends it;
+ * replay.c owns the engine, prints firings and counts. One run is one job: its budgets and cooldowns are its
+ * own.
  */
 #ifndef RECORDER_REPLAY_H
 #define RECORDER_REPLAY_H
@@ -25,8 +26,8 @@ struct replay_settings {
 	const struct config *config; /* triggers, gates and series as configured; NULL = the defaults */
 	bool json, all, explain;
 	struct option_texts trigger; /* only firings of these are printed and counted; none = all */
-	struct option_texts set;     /* key=value for the engine, with or without "triggers." before the key */
-	struct option_texts step;    /* patterns of span names that are steps; none = the usual ones */
+	struct option_texts set;  /* key=value for the engine, with or without "triggers." before the key */
+	struct option_texts step; /* patterns of span names that are steps; none = the usual ones */
 };
 
 struct replay {
@@ -38,7 +39,8 @@ struct replay {
 	int64_t clock_ns;  /* event time of the current run */
 	int64_t sample;    /* of the row that is read, for firings that come of time passing; -1 = none */
 	int64_t settle_ns; /* when the incident of the last firing has its post window; INT64_MAX = none */
-	/* The name of a track, for people: set by the reader of the current run, may be NULL. Fills `out` or leaves it. */
+	/* The name of a track, for people: set by the reader of the current run, may be NULL. Fills `out` or
+	 * leaves it. */
 	void (*track_text)(const void *context, uint32_t source, uint64_t track, char *out, size_t room);
 	const void *track_context;
 	/* Sees every firing that passed or joined; may be NULL. */
@@ -76,9 +78,10 @@ void replay_progress_clear(struct replay *replay);
 
 /* A Chrome trace. 0, or -errno with a sentence. */
 int replay_trace(struct replay *replay, const char *path, char *error, size_t error_room);
-/* Rings and windows together, as one run in the order of time; needs a configuration, which names the series. 0, or -errno with a sentence. */
-int replay_rings(struct replay *replay, const char *run, const char *const *paths, unsigned count, char *error,
-		 size_t error_room);
+/* Rings and windows together, as one run in the order of time; needs a configuration, which names the series.
+ * 0, or -errno with a sentence. */
+int replay_rings(struct replay *replay, const char *run, const char *const *paths, unsigned count,
+		 char *error, size_t error_room);
 /* run,time_ms,kind,value_s,data_s,step rows, also packed; "-" = stdin. */
 int replay_steps(struct replay *replay, const char *path, char *error, size_t error_room);
 

@@ -38,7 +38,8 @@ static const struct replay_found *nearest(const struct replay_side *side, const 
 	const struct replay_found *best = NULL;
 	for (unsigned i = 0; i < side->n_found; i++) {
 		const struct replay_found *found = &side->found[i];
-		if (!strcmp(found->trigger, trigger) && (!best || apart(found->t0_ns, t0_ns) < apart(best->t0_ns, t0_ns)))
+		if (!strcmp(found->trigger, trigger) &&
+		    (!best || apart(found->t0_ns, t0_ns) < apart(best->t0_ns, t0_ns)))
 			best = found;
 	}
 	return best;
@@ -63,7 +64,8 @@ static struct moved found_moved(const struct replay_side *before, const struct r
 {
 	struct moved moved = {.count = 0};
 	for (unsigned i = 0; i < after->n_found && !about->known; i++) {
-		const struct replay_found *is = &after->found[i], *was = nearest(before, is->trigger, is->t0_ns);
+		const struct replay_found *is = &after->found[i],
+					  *was = nearest(before, is->trigger, is->t0_ns);
 		if (was && apart(was->t0_ns, is->t0_ns) < SAME_NS)
 			note_moved(&moved, was, is);
 	}
@@ -86,7 +88,8 @@ void replay_compare_past(const struct replay_about *about, const struct replay_s
 	int result = about->known ? replay_past_read(about->store, about->t0_ns, &past) : -ENODATA;
 	quiet[0].set.count = 0;
 	for (int i = 0; i < 2 && result == 0; i++) {
-		struct replay replay = {.settings = &quiet[i], .fired = replay_side_take, .fired_context = side[i]};
+		struct replay replay = {
+			.settings = &quiet[i], .fired = replay_side_take, .fired_context = side[i]};
 		result = replay_past_run(past, &replay, error, sizeof(error));
 		replay_free(&replay);
 	}
@@ -102,7 +105,8 @@ static void add_side(cJSON *json, const char *name, const struct replay_side *si
 	output_json_count(object, "warn", side->warn);
 }
 
-static void compare_json(const struct replay_sides *sides, const struct moved *moved, const char *name, FILE *out)
+static void compare_json(const struct replay_sides *sides, const struct moved *moved, const char *name,
+			 FILE *out)
 {
 	cJSON *json = cJSON_CreateObject(), *compared = cJSON_AddObjectToObject(json, "compared");
 	output_json_text(compared, "of", name);
@@ -132,8 +136,8 @@ static void past_text(const struct replay_sides *sides, FILE *out)
 			(unsigned long long)after->critical);
 }
 
-void replay_compare(const struct replay_sides *sides, const struct replay_about *about, const char *name, bool json,
-		    FILE *out)
+void replay_compare(const struct replay_sides *sides, const struct replay_about *about, const char *name,
+		    bool json, FILE *out)
 {
 	const struct replay_side *before = &sides->before, *after = &sides->after;
 	char text[OUTPUT_TEXT_MAX];
@@ -143,7 +147,8 @@ void replay_compare(const struct replay_sides *sides, const struct replay_about 
 		return;
 	}
 	fprintf(out, "%s%sfirings %llu -> %llu", name ? name : "", name ? ": " : "",
-		(unsigned long long)(before->warn + before->critical), (unsigned long long)(after->warn + after->critical));
+		(unsigned long long)(before->warn + before->critical),
+		(unsigned long long)(after->warn + after->critical));
 	if (before->critical != after->critical && before->warn + after->warn)
 		fprintf(out, " (critical %llu -> %llu)", (unsigned long long)before->critical,
 			(unsigned long long)after->critical);
@@ -153,7 +158,8 @@ void replay_compare(const struct replay_sides *sides, const struct replay_about 
 		fprintf(out, "%u ", moved.count);
 	if (moved.count)
 		fprintf(out, "found %s%s %s", moved.count > 1 ? "up to " : "",
-			output_duration(text, apart(moved.earlier_ns, 0)), moved.earlier_ns > 0 ? "earlier" : "later");
+			output_duration(text, apart(moved.earlier_ns, 0)),
+			moved.earlier_ns > 0 ? "earlier" : "later");
 	if (sides->past_ns)
 		past_text(sides, out);
 	fputc('\n', out);

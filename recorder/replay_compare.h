@@ -37,12 +37,14 @@ struct replay_sides {
 	struct replay_side past_before, past_after;
 };
 
-/* What an incident's store knows of the steps before it, with both settings; leaves `sides` alone where it knows none. */
+/* What an incident's store knows of the steps before it, with both settings; leaves `sides` alone where it
+ * knows none. */
 void replay_compare_past(const struct replay_about *about, const struct replay_settings *settings,
 			 struct replay_sides *sides);
 
-/* Writes it as a line to `out`. `name` is said before it where there are several operands; NULL = it is the only one. */
-void replay_compare(const struct replay_sides *sides, const struct replay_about *about, const char *name, bool json,
-		    FILE *out);
+/* Writes it as a line to `out`. `name` is said before it where there are several operands; NULL = it is the
+ * only one. */
+void replay_compare(const struct replay_sides *sides, const struct replay_about *about, const char *name,
+		    bool json, FILE *out);
 
 #endif

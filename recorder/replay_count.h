@@ -2,8 +2,8 @@
 /*
  * replay_count.h: how much a replay fired, by severity, by trigger and by run.
  *
- * A firing either passed (it makes an incident), joined (it came while an incident waited: part of that one), or was
- * held back by a gate. What passed or joined is what is printed, and what rates are of.
+ * A firing either passed (it makes an incident), joined (it came while an incident waited: part of that one),
+ * or was held back by a gate. What passed or joined is what is printed, and what rates are of.
  */
 #ifndef RECORDER_REPLAY_COUNT_H
 #define RECORDER_REPLAY_COUNT_H
@@ -46,7 +46,8 @@ struct replay_counts {
 
 /* Whether it counts as fired, rather than as held back. */
 int replay_fired(enum triggers_gate gate);
-void replay_count(struct replay_counts *counts, const struct triggers_firing *firing, enum triggers_gate gate);
+void replay_count(struct replay_counts *counts, const struct triggers_firing *firing,
+		  enum triggers_gate gate);
 /* The current run is over. Out of memory, or with too many, it is not listed. */
 void replay_count_run(struct replay_counts *counts, const char *name, int64_t job_ns, uint64_t steps);
 void replay_counts_free(struct replay_counts *counts);

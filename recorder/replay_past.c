@@ -55,7 +55,8 @@ static int append(struct replay_past *past, uint32_t row, int64_t end_ns, double
 	return 0;
 }
 
-/* The last of two is told with its time; the one before it ended where that one began, or at its bin's begin. */
+/* The last of two is told with its time; the one before it ended where that one began, or at its bin's begin.
+ */
 static int take_bin(struct replay_past *past, uint32_t row, const struct reducer_bin *bin, int64_t begin_ns)
 {
 	int result = 0;
@@ -63,7 +64,8 @@ static int take_bin(struct replay_past *past, uint32_t row, const struct reducer
 		return -ENODATA;
 	if (bin->count == EXACT) {
 		int64_t end_ns = ns_sub(bin->last_ns, (int64_t)bin->last);
-		result = append(past, row, end_ns > begin_ns ? end_ns : begin_ns, bin->min + bin->max - bin->last);
+		result = append(past, row, end_ns > begin_ns ? end_ns : begin_ns,
+				bin->min + bin->max - bin->last);
 	}
 	if (bin->count && result == 0)
 		result = append(past, row, bin->last_ns, bin->last);
@@ -88,7 +90,8 @@ static bool read_key(struct reducer_text key, struct row *row)
 	static const char word[] = INTAKE_STEPS "/";
 	char text[128];
 	unsigned track, depth;
-	if (key.bytes >= sizeof(text) || key.bytes < sizeof(word) || memcmp(key.data, word, sizeof(word) - 1) != 0)
+	if (key.bytes >= sizeof(text) || key.bytes < sizeof(word) ||
+	    memcmp(key.data, word, sizeof(word) - 1) != 0)
 		return false;
 	memcpy(text, key.data, key.bytes);
 	text[key.bytes] = 0;
@@ -98,7 +101,8 @@ static bool read_key(struct reducer_text key, struct row *row)
 	return true;
 }
 
-/* The coarsest tier that may tell steps apart and reaches back far enough: its width, 0 = none, and where it begins. */
+/* The coarsest tier that may tell steps apart and reaches back far enough: its width, 0 = none, and where it
+ * begins. */
 static int64_t choose_width(const struct reducer_tiers *tiers, int64_t t0_ns, int64_t *ret_from_ns)
 {
 	struct reducer_tiers_stats stats;
@@ -121,8 +125,9 @@ static int read_row(struct replay_past *past, struct reducer_tiers *tiers, uint3
 {
 	struct reducer_tiers_row_info info;
 	struct row row;
-	if (reducer_tiers_row_info(tiers, number, &info) < 0 || info.kind != REDUCER_ROW_COUNTER || !info.events ||
-	    info.last_ns < from_ns || info.first_ns >= past->t0_ns || !read_key(info.key, &row))
+	if (reducer_tiers_row_info(tiers, number, &info) < 0 || info.kind != REDUCER_ROW_COUNTER ||
+	    !info.events || info.last_ns < from_ns || info.first_ns >= past->t0_ns ||
+	    !read_key(info.key, &row))
 		return 0;
 	if (past->n_rows == ROWS_MAX)
 		return -ENODATA;
@@ -215,7 +220,8 @@ static struct moment *moments_of(const struct replay_past *past)
 	struct moment *moment = calloc(2 * past->count, sizeof(*moment));
 	for (size_t i = 0; moment && i < past->count; i++) {
 		moment[2 * i] = (struct moment){.at_ns = past->step[i].begin_ns, .step = (uint32_t)i};
-		moment[2 * i + 1] = (struct moment){.at_ns = past->step[i].end_ns, .step = (uint32_t)i, .ends = true};
+		moment[2 * i + 1] =
+			(struct moment){.at_ns = past->step[i].end_ns, .step = (uint32_t)i, .ends = true};
 	}
 	if (moment)
 		qsort(moment, 2 * past->count, sizeof(*moment), by_time);
@@ -227,8 +233,13 @@ static void feed(const struct replay_past *past, struct replay *replay, const st
 	uint32_t series[ROWS_MAX];
 	for (uint32_t i = 0; i < past->n_rows; i++) {
 		const struct row *row = &past->row[i];
-		struct triggers_series_key key = {.role = TRIGGERS_STEP, .source = row->source, .rank = UINT32_MAX,
-						  .job = 1, .track = row->track, .name = "step", .alarms = 1};
+		struct triggers_series_key key = {.role = TRIGGERS_STEP,
+						  .source = row->source,
+						  .rank = UINT32_MAX,
+						  .job = 1,
+						  .track = row->track,
+						  .name = "step",
+						  .alarms = 1};
 		series[i] = triggers_engine_series(replay->engine, &key);
 	}
 	for (size_t i = 0; i < 2 * past->count && !replay_interrupted(); i++) {
@@ -236,7 +247,8 @@ static void feed(const struct replay_past *past, struct replay *replay, const st
 		const struct row *row = &past->row[step->row];
 		replay_advance(replay, moment[i].at_ns);
 		if (!moment[i].ends) {
-			triggers_engine_open(replay->engine, series[step->row], step->begin_ns, -1, row->phase);
+			triggers_engine_open(replay->engine, series[step->row], step->begin_ns, -1,
+					     row->phase);
 			continue;
 		}
 		struct triggers_sample sample = {.start_ns = step->begin_ns,

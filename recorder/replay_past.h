@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay_past.h: the steps of the day before an incident, as the macro view of its store has them, through the triggers.
+ * replay_past.h: the steps of the day before an incident, as the macro view of its store has them, through
+ * the triggers.
  *
- * The macro view keeps every finished step as a counter, one bin a second for a day (sources/intake.h). A bin with one
- * or two steps gives both back exactly; where one has more, or the file had to give up bins, the past is not known and
- * nothing is said of it. Phases inside of steps are not known either: a job whose steps hold checkpoints has them here
- * as long steps.
+ * The macro view keeps every finished step as a counter, one bin a second for a day (sources/intake.h). A bin
+ * with one or two steps gives both back exactly; where one has more, or the file had to give up bins, the
+ * past is not known and nothing is said of it. Phases inside of steps are not known either: a job whose steps
+ * hold checkpoints has them here as long steps.
  */
 #ifndef RECORDER_REPLAY_PAST_H
 #define RECORDER_REPLAY_PAST_H

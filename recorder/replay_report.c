@@ -34,7 +34,8 @@ static void track_text(const struct replay *replay, uint32_t source, uint64_t tr
 		replay->track_text(replay->track_context, source, track, out, room);
 }
 
-static void firing_json(const struct replay *replay, const struct triggers_firing *firing, enum triggers_gate gate)
+static void firing_json(const struct replay *replay, const struct triggers_firing *firing,
+			enum triggers_gate gate)
 {
 	cJSON *json = cJSON_CreateObject();
 	char track[256];
@@ -58,7 +59,8 @@ static void firing_json(const struct replay *replay, const struct triggers_firin
 	replay_report_json(json, replay->out);
 }
 
-static void firing_line(const struct replay *replay, const struct triggers_firing *firing, enum triggers_gate gate)
+static void firing_line(const struct replay *replay, const struct triggers_firing *firing,
+			enum triggers_gate gate)
 {
 	char when[OUTPUT_TEXT_MAX], track[256], evidence[TRIGGERS_TEXT_MAX];
 	track_text(replay, firing->source, firing->track, track, sizeof(track));
@@ -80,7 +82,8 @@ static void firing_line(const struct replay *replay, const struct triggers_firin
 	fputc('\n', replay->out);
 }
 
-void replay_report_firing(const struct replay *replay, const struct triggers_firing *firing, enum triggers_gate gate)
+void replay_report_firing(const struct replay *replay, const struct triggers_firing *firing,
+			  enum triggers_gate gate)
 {
 	if (replay->settings->json)
 		firing_json(replay, firing, gate);
@@ -174,10 +177,12 @@ static void belief_cell(struct output_table *table, const struct triggers_belief
 	else if (unit == OF_SERIES && belief->key.role == TRIGGERS_COUNTER)
 		output_table_cell(table, "%.4g", value);
 	else
-		output_table_cell(table, "%s", output_duration(text, value < 9e18 ? (int64_t)value : INT64_MAX));
+		output_table_cell(table, "%s",
+				  output_duration(text, value < 9e18 ? (int64_t)value : INT64_MAX));
 }
 
-/* A series that says something, and may fire or is asked for: its number in the table, or UINT32_MAX after the last. */
+/* A series that says something, and may fire or is asked for: its number in the table, or UINT32_MAX after
+ * the last. */
 static uint32_t next_belief(const struct replay *replay, uint32_t at, struct triggers_belief *ret_belief)
 {
 	uint32_t count = triggers_engine_series_count(replay->engine);
@@ -190,7 +195,8 @@ static uint32_t next_belief(const struct replay *replay, uint32_t at, struct tri
 
 static void beliefs_table(const struct replay *replay)
 {
-	struct output_column columns[OUTPUT_COLUMNS_MAX] = {{"SERIES", 0}, {"TRACK", 0}, {"SAMPLES", 1}, {"LEARNED", 0}};
+	struct output_column columns[OUTPUT_COLUMNS_MAX] = {
+		{"SERIES", 0}, {"TRACK", 0}, {"SAMPLES", 1}, {"LEARNED", 0}};
 	struct triggers_belief belief;
 	int shown[BELIEF_COLUMNS], n = 0;
 	for (int i = 0; i < BELIEF_COLUMNS; i++) {
@@ -268,8 +274,9 @@ static void run_row(struct output_table *table, const char *name, int64_t job_ns
 
 static void runs_table(const struct replay *replay, const struct replay_firings *total)
 {
-	static const struct output_column columns[] = {{"RUN", 0},      {"JOB TIME", 1}, {"STEPS", 1}, {"CRITICAL", 1},
-						       {"WARN", 1}, {"AN HOUR", 1},  {"A DAY", 1}};
+	static const struct output_column columns[] = {{"RUN", 0},      {"JOB TIME", 1}, {"STEPS", 1},
+						       {"CRITICAL", 1}, {"WARN", 1},     {"AN HOUR", 1},
+						       {"A DAY", 1}};
 	const struct replay_counts *counts = &replay->counts;
 	uint64_t shown = replay->settings->all || counts->n_runs < RUNS_SHOWN ? counts->n_runs : RUNS_SHOWN;
 	struct output_table *table = output_table_new(columns, sizeof(columns) / sizeof(columns[0]));
@@ -282,14 +289,15 @@ static void runs_table(const struct replay *replay, const struct replay_firings 
 	output_table_print(table, replay->out);
 	output_table_free(table);
 	if (shown < counts->n_runs)
-		fprintf(replay->out, "the worst %llu of %llu runs; --all lists all\n", (unsigned long long)shown,
-			(unsigned long long)counts->n_runs);
+		fprintf(replay->out, "the worst %llu of %llu runs; --all lists all\n",
+			(unsigned long long)shown, (unsigned long long)counts->n_runs);
 }
 
 static void triggers_table(const struct replay *replay)
 {
-	static const struct output_column columns[] = {{"TRIGGER", 0}, {"SEVERITY", 0}, {"FIRINGS", 1},
-						       {"OF WHICH JOINED", 1}, {"AN HOUR", 1}, {"A DAY", 1}};
+	static const struct output_column columns[] = {{"TRIGGER", 0}, {"SEVERITY", 0},
+						       {"FIRINGS", 1}, {"OF WHICH JOINED", 1},
+						       {"AN HOUR", 1}, {"A DAY", 1}};
 	struct output_table *table = output_table_new(columns, sizeof(columns) / sizeof(columns[0]));
 	for (unsigned i = 0; i < replay->counts.n_triggers; i++)
 		for (unsigned n = 0; n < sizeof(severities) / sizeof(severities[0]); n++) {
@@ -329,7 +337,8 @@ static void summary_lines(const struct replay *replay, const struct replay_firin
 		runs_table(replay, total);
 	if (alarms(total) || replay_firings_of(total, TRIGGERS_NOTE))
 		triggers_table(replay);
-	fprintf(replay->out, "%llu %s, %s steps, %s samples, %s of job time: %llu critical, %llu warn, %llu note",
+	fprintf(replay->out,
+		"%llu %s, %s steps, %s samples, %s of job time: %llu critical, %llu warn, %llu note",
 		(unsigned long long)replay->runs, replay->runs == 1 ? "run" : "runs",
 		output_count(steps, replay->steps), output_count(samples, replay->samples),
 		output_duration(job, replay->job_ns),

@@ -7,8 +7,10 @@
 
 #include "replay.h"
 
-void replay_report_firing(const struct replay *replay, const struct triggers_firing *firing, enum triggers_gate gate);
-/* What the engine of the current run believes of every series that may fire; with settings.all of all others too. */
+void replay_report_firing(const struct replay *replay, const struct triggers_firing *firing,
+			  enum triggers_gate gate);
+/* What the engine of the current run believes of every series that may fire; with settings.all of all others
+ * too. */
 void replay_report_beliefs(const struct replay *replay);
 /* The worst runs, the triggers and the totals. */
 void replay_report_summary(struct replay *replay);

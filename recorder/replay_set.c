@@ -9,7 +9,8 @@
 
 static const char prefix[] = "triggers.";
 
-/* The engine's own key of one as given: texts of the configuration have a "triggers." before all but the gates. */
+/* The engine's own key of one as given: texts of the configuration have a "triggers." before all but the
+ * gates. */
 static const char *own_key(const char *key)
 {
 	return strncmp(key, prefix, sizeof(prefix) - 1) ? key : key + sizeof(prefix) - 1;
@@ -30,11 +31,13 @@ static int unknown_key(const char *given, const char *key, char *error, size_t e
 	for (const struct triggers_option *option = triggers_options(); option->key; option++)
 		suggest_offer(&suggest, option->key);
 	if (suggest.best)
-		snprintf(error, error_room, "--set %s: this setting is unknown; did you mean %s?", given, suggest.best);
+		snprintf(error, error_room, "--set %s: this setting is unknown; did you mean %s?", given,
+			 suggest.best);
 	else
 		snprintf(error, error_room,
 			 "--set %s: this setting is unknown; driverec config example lists them under "
-			 "\"triggers\" and \"gates\"", given);
+			 "\"triggers\" and \"gates\"",
+			 given);
 	return -EINVAL;
 }
 
@@ -101,8 +104,8 @@ int replay_trigger_check(const struct option_texts *triggers, char *error, size_
 		for (unsigned n = 0; triggers_name(n); n++) {
 			suggest_offer(&suggest, triggers_name(n));
 			if (used < error_room)
-				used += (size_t)snprintf(error + used, error_room - used, "%s %s", n ? "," : "",
-							 triggers_name(n));
+				used += (size_t)snprintf(error + used, error_room - used, "%s %s",
+							 n ? "," : "", triggers_name(n));
 		}
 		if (suggest.best && used < error_room)
 			snprintf(error + used, error_room - used, "; did you mean %s?", suggest.best);

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /*
  * Tables of step times through the triggers: run,time_ms,kind,value_s,data_s,step, the columns in any order.
  *
- *   step          a step; its row is written at its end, so it began value_s before time_ms and is open in between
+ *   step          a step; its row is written at its end: it began value_s before, and is open in between
  *   evalstep      the same, a step of phase "eval"
  *   eval_start .. eval_stop      the phase "eval"
- *   block_start .. block_stop    where a run tells of no steps, the phase "block": the least that such logs say of
- *                                progress. Around steps it is as long as the schedule says, and so tells nothing
+ *   block_start .. block_stop    where a run tells of no steps, the phase "block": the least that such logs
+ *                                say of progress. Around steps it is as long as the schedule says: nothing
  *   run_stop      what follows but steps is bookkeeping
  *   all others (epochs lie around steps as blocks do; init_stop, run_start)    nothing
  *
- * Only value_s must be there: without a run all is one, without a kind all rows are steps, without a time a step begins
- * when the one before it ended. `sample` of a firing is the number of the step row within its run, for other rows of
- * the step row before them, -1 = none yet.
+ * Only value_s must be there: without a run all is one, without a kind all rows are steps, without a time a
+ * step begins when the one before it ended. `sample` of a firing is the number of the step row within its
+ * run, for other rows of the step row before them, -1 = none yet.
  *
  * Time that goes back by more than a second is a clock that was set. The rows of a run stand together.
  */
+/* clang-format on */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +42,9 @@ static const struct {
 	const char *text;
 	enum kind kind;
 } kinds[] = {
-	{"step", STEP_ROW},           {"evalstep", EVAL_STEP},    {"eval_start", EVAL_START}, {"eval_stop", EVAL_STOP},
-	{"block_start", BLOCK_START}, {"block_stop", BLOCK_STOP}, {"run_stop", RUN_STOP},
+	{"step", STEP_ROW},       {"evalstep", EVAL_STEP},      {"eval_start", EVAL_START},
+	{"eval_stop", EVAL_STOP}, {"block_start", BLOCK_START}, {"block_stop", BLOCK_STOP},
+	{"run_stop", RUN_STOP},
 };
 
 /* What lies between two rows. */
@@ -177,7 +180,8 @@ static int begin_run(struct steps *steps, const char *run)
 		return result;
 	snprintf(steps->run, sizeof(steps->run), "%s", run);
 	steps->step_series = series_of(steps, TRIGGERS_STEP, "step");
-	steps->eval = (struct stretch){.series = series_of(steps, TRIGGERS_PHASE, "phase:eval"), .phase = "eval"};
+	steps->eval =
+		(struct stretch){.series = series_of(steps, TRIGGERS_PHASE, "phase:eval"), .phase = "eval"};
 	steps->block = (struct stretch){.series = TRIGGERS_SERIES_NONE, .phase = "block"};
 	steps->samples = 0;
 	steps->blocks = 0;
@@ -196,8 +200,7 @@ static int pass_time(struct steps *steps, int64_t begin_ns, int64_t now_ns)
 	struct replay *replay = steps->replay;
 	if (steps->now_ns != INT64_MIN && now_ns < ns_sub(steps->now_ns, SET_BACK_NS)) {
 		if (++steps->set_back > SET_BACK_MAX)
-			return refuse(steps, "time goes back again and again: the rows of a run must be in its order",
-				      "");
+			return refuse(steps, "time goes back again and again: rows must be in their order", "");
 		replay_set_back(replay, begin_ns);
 	} else if (steps->now_ns != INT64_MIN && now_ns > steps->now_ns) {
 		replay->job_ns = ns_add(replay->job_ns, ns_sub(now_ns, steps->now_ns));
@@ -289,7 +292,8 @@ static enum kind kind_of(const struct steps *steps, const char *text)
 }
 
 /* What comes with a row of a step, as numbers. */
-static int take_step_row(struct steps *steps, const char *const text[COLUMNS], int64_t now_ns, const char *phase)
+static int take_step_row(struct steps *steps, const char *const text[COLUMNS], int64_t now_ns,
+			 const char *phase)
 {
 	int64_t length_ns, step = -1;
 	if (!*text[VALUE])
@@ -427,7 +431,8 @@ static int replay_input(struct replay *replay, const char *path, int opened, str
 		snprintf(error, error_room, "%.200s: %s", path,
 			 opened && problem->what[0] ? problem->what : strerror(-result));
 	} else {
-		*steps = (struct steps){.replay = replay, .path = path, .error = error, .error_room = error_room};
+		*steps = (struct steps){
+			.replay = replay, .path = path, .error = error, .error_room = error_room};
 		result = read_all(steps, input);
 		end_run(steps);
 		replay_progress_clear(replay);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of step times through replay: from a file and from a socket in pieces the same is printed, all of it lines
- * of strict JSON; what is refused is refused in one line of text, with a line that there is; and no more samples are
- * taken than there are lines.
+ * Tables of step times through replay: from a file and from a socket in pieces the same is printed, all of it
+ * lines of strict JSON; what is refused is refused in one line of text, with a line that there is; and no
+ * more samples are taken than there are lines.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,9 +41,11 @@ static void check(const struct reading *reading, size_t lines)
 {
 	const char *line = strstr(reading->error, ", line ");
 	size_t at = 0, bad;
-	fuzz_require((reading->result < 0) == (reading->error[0] != 0), "refused without a word, or a word too many");
+	fuzz_require((reading->result < 0) == (reading->error[0] != 0),
+		     "refused without a word, or a word too many");
 	fuzz_require(!strchr(reading->error, '\n'), "the error is no line");
-	fuzz_require(!line || strtoull(line + 7, NULL, 10) <= lines, "there is no such line: %s", reading->error);
+	fuzz_require(!line || strtoull(line + 7, NULL, 10) <= lines, "there is no such line: %s",
+		     reading->error);
 	fuzz_require(reading->samples <= lines, "more samples than lines");
 	while (at < reading->bytes) {
 		const char *end = memchr(reading->text + at, '\n', reading->bytes - at);

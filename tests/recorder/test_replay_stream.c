@@ -18,7 +18,8 @@ static pid_t start(void)
 	assert_ok(pipe(out));
 	pid_t child = fork();
 	if (child == 0) {
-		char *argv[] = {(char[]){"driverec"}, (char[]){"replay"}, (char[]){"--steps"}, (char[]){"-"}, NULL};
+		char *argv[] = {(char[]){"driverec"}, (char[]){"replay"}, (char[]){"--steps"}, (char[]){"-"},
+				NULL};
 		dup2(in[0], STDIN_FILENO);
 		dup2(out[1], STDOUT_FILENO);
 		closefrom(3);
