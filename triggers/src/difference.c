@@ -16,9 +16,10 @@
  * State     1,408 bytes a series of steps: the block, eight medians, 64 residuals, eight high values.
  * Cost      one subtraction, multiplication and division a step, an insertion into 64 residuals; a sort of B a block.
  * Defaults  order 1, B 16: on public logs blocks of 16 keep the noise of a line (1.25 s / 4) below the floor, and raw
- *           values of order 2 echo every outlier (0.92-1.00 false alarms a spike against 0.00). Floor 12.5 %: between
- *           10 and 14 % the alarms of five public sets fall from 13.9 to 11.2 in 10,000 steps, and the hits of a step
- *           1.15 x too slow from 0.94 to 0.90. Warm from three blocks on.
+ *           values of order 2 echo every outlier (0.92-1.00 false alarms a spike against 0.00). Floor 12.5 %: from
+ *           10 to 14 % the firings of all triggers on five public sets fall from 12.6 to 11.2 in 10,000 steps, and the
+ *           runs in which a step 1.15 x too slow is found from 0.92 to 0.87; docs/difference.md has the curve. Warm
+ *           from three blocks on.
  */
 #include <stdio.h>
 #include <stdlib.h>
