@@ -21,6 +21,7 @@ static const int64_t QUIET_FOR_NS = 3000000000; /* finishing: a ring counts as d
 
 /* A death this long before the daemon first looked is history: it makes no incident. */
 static const int64_t STALE_DEATH_NS = 600000000000;
+static const int64_t BEHIND_FOR_NS = 5000000000;
 
 static void on_ring_begin(void *context, struct producer *producer)
 {
@@ -215,6 +216,18 @@ static void choose_tick(struct daemon *daemon, int busy)
 	uv_timer_again(&daemon->timer);
 }
 
+/*
+ * While a ring has more to be read, the end of a step that seems to be open for long may be among it: after a start there
+ * are minutes of it. A ring that never gives in does not keep the others from being judged.
+ */
+static void judge(struct daemon *daemon, bool behind, int64_t mono_ns)
+{
+	if (behind && mono_ns - daemon->judged_mono_ns < BEHIND_FOR_NS)
+		return;
+	daemon->judged_mono_ns = mono_ns;
+	daemon_watch_tick(daemon);
+}
+
 static void tick(struct daemon *daemon)
 {
 	if (clock_tick(&daemon->clock))
@@ -222,10 +235,10 @@ static void tick(struct daemon *daemon)
 	series_tick(daemon->series);
 	int more = daemon->feed ? feed_tick(daemon->feed) : 0;
 	int busy = producers_tick(daemon->producers);
-	daemon_watch_tick(daemon);
+	int64_t mono_ns = clock_mono_ns();
+	judge(daemon, busy == 2, mono_ns);
 	incidents_tick(daemon->incidents);
 	daemon_watch_act(daemon);
-	int64_t mono_ns = clock_mono_ns();
 	daemon_state_tick(daemon, mono_ns);
 	retain(daemon, mono_ns);
 	choose_tick(daemon, more ? 2 : busy);
@@ -343,6 +356,7 @@ int daemon_new(const struct daemon_options *options, struct daemon **ret_daemon,
 	}
 	clock_start(&daemon->clock);
 	daemon->started_mono_ns = clock_mono_ns();
+	daemon->judged_mono_ns = daemon->started_mono_ns;
 	daemon->started_ns = clock_record_ns(&daemon->clock);
 	result = open_store(daemon, why, why_room);
 	if (result == 0)

@@ -92,6 +92,7 @@ struct daemon {
 
 	int64_t last_save_mono_ns, next_sync_mono_ns, next_retain_mono_ns;
 	int64_t save_took_ns;    /* the last one */
+	int64_t judged_mono_ns;  /* deadlines were, last */
 	int64_t watched_mono_ns; /* somebody looked on (GET /api/v1/steps) */
 	bool save_soon;
 };
