@@ -6,7 +6,7 @@
  * Steps: spans whose name matches a pattern (ProfilerStep#7); where there are none, the spans of a track that
  * carry the same `step` in their args make one step, and its own work is told to its peers (replay_busy.h). Where no
  * track has enough steps to learn from, every name that is frequent on a track is a series that may fire, but for
- * those that nest in themselves.
+ * those that nest in themselves. Spans whose name is known as a phase (sources/phases.h) are one, as live.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -60,6 +60,7 @@ struct row {
 	int64_t samples;
 	int64_t end_ns; /* of the spans looked at so far */
 	bool nests;     /* some lie in others: a wrapper around different work, without a usual length */
+	unsigned phase; /* that its spans are: enum of phases.h */
 };
 
 struct rows {
@@ -383,6 +384,8 @@ static void find_nesting(struct trace *trace)
 static void make_series(struct trace *trace)
 {
 	bool enough = false;
+	const struct config *config = trace->replay->settings->config;
+	const struct phases own = config ? trigger_settings_phases(config) : (struct phases){0};
 	find_nesting(trace);
 	for (uint32_t i = 0; i < trace->rows.buckets; i++)
 		enough |= trace->rows.row[i].name == trace->step_name &&
@@ -390,13 +393,18 @@ static void make_series(struct trace *trace)
 	for (uint32_t i = 0; i < trace->rows.buckets; i++) {
 		struct row *row = &trace->rows.row[i];
 		bool step = row->name == trace->step_name;
-		if (row->name == UINT32_MAX || (!step && (enough || row->count < FREQUENT || row->nests)))
+		row->phase = row->name == UINT32_MAX || step ? PHASES_NONE
+							    : phases_find(&own, trace->names.text[row->name]);
+		if (row->name == UINT32_MAX ||
+		    (!step && !row->phase && (enough || row->count < FREQUENT || row->nests)))
 			continue;
 		char name[TRIGGERS_NAME_MAX];
 		const char *text = trace->names.text[row->name];
-		plain_text(name, sizeof(name), text, strlen(text));
+		int before = row->phase ? snprintf(name, sizeof(name), "phase:%s/", phases_text(row->phase)) : 0;
+		plain_text(name + before, sizeof(name) - (size_t)before, text, strlen(text));
 		/* As a feed would be: all of it is one source, so that what is slow together is one. */
-		struct triggers_series_key key = {.role = step ? TRIGGERS_STEP : TRIGGERS_SPAN,
+		enum triggers_role role = row->phase ? TRIGGERS_PHASE : TRIGGERS_SPAN;
+		struct triggers_series_key key = {.role = step ? TRIGGERS_STEP : role,
 						  .rank = UINT32_MAX,
 						  .track = row->track,
 						  .name = name,
@@ -433,11 +441,12 @@ static int make_devices(struct trace *trace)
 {
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct span *span = &trace->span[i];
-		uint32_t series = rows_place(&trace->rows, span->track, span->name)->series;
-		if (span->name != trace->step_name || series == TRIGGERS_SERIES_NONE)
+		const struct row *row = rows_place(&trace->rows, span->track, span->name);
+		bool phase = row->phase && span->duration_ns >= PHASES_SPAN_MIN_NS;
+		if ((span->name != trace->step_name && !phase) || row->series == TRIGGERS_SERIES_NONE)
 			continue;
-		int result = device_busy_step(trace->devices, series, span->start_ns, end_of(span),
-					      span->step == INT64_MIN ? -1 : span->step);
+		int64_t step = phase ? INT64_MIN : span->step == INT64_MIN ? -1 : span->step;
+		int result = device_busy_step(trace->devices, row->series, span->start_ns, end_of(span), step);
 		if (result < 0)
 			return result;
 	}
@@ -483,7 +492,8 @@ static void feed(struct trace *trace)
 			replay_progress(replay, i, "spans judged");
 		feed_devices(trace, end_of(span));
 		feed_busy(trace, end_of(span));
-		if (row->series == TRIGGERS_SERIES_NONE)
+		if (row->series == TRIGGERS_SERIES_NONE ||
+		    (row->phase && span->duration_ns < PHASES_SPAN_MIN_NS))
 			continue;
 		struct triggers_sample sample = {.start_ns = span->start_ns,
 						 .duration_ns = span->duration_ns,

@@ -357,7 +357,10 @@ static int by_start(const void *a_, const void *b_)
 static int by_length(const void *a_, const void *b_)
 {
 	const struct step *a = a_, *b = b_;
-	int64_t a_ns = a->end_ns - a->start_ns, b_ns = b->end_ns - b->start_ns;
+	int64_t a_ns = ns_sub(a->end_ns, a->start_ns), b_ns = ns_sub(b->end_ns, b->start_ns);
+	int a_step = a->step != INT64_MIN, b_step = b->step != INT64_MIN;
+	if (a_step != b_step)
+		return a_step - b_step;
 	return a_ns < b_ns ? -1 : a_ns > b_ns;
 }
 
@@ -387,9 +390,15 @@ static void lay_out(struct device_busy *busy)
 		return;
 	busy->bin_ns = BIN_MAX_NS;
 	if (busy->n_steps) {
+		/* Phases stand before all steps. */
+		size_t phases = 0;
 		qsort(busy->steps, busy->n_steps, sizeof(*busy->steps), by_length);
-		const struct step *median = &busy->steps[busy->n_steps / 2];
-		busy->bin_ns = ns_sub(median->end_ns, median->start_ns) / 3;
+		while (phases < busy->n_steps && busy->steps[phases].step == INT64_MIN)
+			phases++;
+		if (phases < busy->n_steps) {
+			const struct step *median = &busy->steps[phases + (busy->n_steps - phases) / 2];
+			busy->bin_ns = ns_sub(median->end_ns, median->start_ns) / 3;
+		}
 		qsort(busy->steps, busy->n_steps, sizeof(*busy->steps), by_begin);
 	}
 	busy->bin_ns = busy->bin_ns < BIN_MIN_NS   ? BIN_MIN_NS
@@ -491,7 +500,7 @@ struct device_busy_next device_busy_next(struct device_busy *busy, int64_t now_n
 		next = (struct device_busy_next){.kind = DEVICE_BUSY_OPEN,
 						 .series = step->series,
 						 .at_ns = step->start_ns,
-						 .step = step->step};
+						 .step = step->step == INT64_MIN ? -1 : step->step};
 	} else if (busy->next_bin < busy->n_bins && bin_end_ns <= now_ns) {
 		const struct device *device = &busy->device[busy->next_device];
 		uint16_t wait = busy->wait[busy->next_bin];

@@ -32,7 +32,7 @@ void device_busy_free(struct device_busy *busy);
 
 /* Any event of the capture, in the order of the file: names of processes and threads come before their spans. */
 int device_busy_event(struct device_busy *busy, const struct reducer_event *event);
-/* A step that the engine's series will be told of: it is opened at its begin. */
+/* A step, or (`step` INT64_MIN) a phase, that the engine's series will be told of: it is opened at its begin. */
 int device_busy_step(struct device_busy *busy, uint32_t series, int64_t start_ns, int64_t end_ns,
 		     int64_t step);
 /* All is known: makes the counters' series. 0 also where there is no device, or -ENOMEM. */

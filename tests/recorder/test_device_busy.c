@@ -252,6 +252,19 @@ START_TEST(a_short_capture_says_nothing)
 }
 END_TEST
 
+/* Neither the step that a save interrupts is slow, nor does the device idle for no reason. */
+START_TEST(a_save_in_a_step_says_nothing)
+{
+	begin_trace();
+	int64_t end_ns = write_steps(40);
+	write_span("ProfilerStep#40", "user_annotation", 99, end_ns, end_ns + 31 * S);
+	write_span("save_checkpoint", "user_annotation", 99, end_ns + S / 2, end_ns + 30 * S + S / 2);
+	char *lines = replayed(NULL);
+	ck_assert_msg(strstr(lines, "\"trigger\"") == NULL, "%s", lines);
+	free(lines);
+}
+END_TEST
+
 START_TEST(devices_that_work_say_nothing)
 {
 	begin_trace();
@@ -280,6 +293,7 @@ int main(void)
 	add(suite, "no devices", no_devices_no_steps_opened);
 	add(suite, "idle in a step", a_device_idles_inside_a_step);
 	add(suite, "short capture", a_short_capture_says_nothing);
+	add(suite, "a save", a_save_in_a_step_says_nothing);
 	add(suite, "at work", devices_that_work_say_nothing);
 	return test_run(suite);
 }
