@@ -212,6 +212,29 @@ START_TEST(busy_again_it_resolves)
 }
 END_TEST
 
+/* What idled for long is known by what it drew before, not by that. */
+START_TEST(idle_for_long_and_again)
+{
+	device[0] = (struct device){-1, -1, 690, -1};
+	steps(60, 1);
+	for (int i = 0; i < 2; i++) {
+		device[0].power = 105;
+		int64_t begin_ns = watch.now_ns;
+		begin_step();
+		seconds(300);
+		triggers_engine_settled(watch.engine, watch.now_ns);
+		device[0].power = 690;
+		seconds(1);
+		end_step(begin_ns, NULL);
+		steps(20, 1);
+	}
+	unsigned idle = 0;
+	for (unsigned i = 0; i < watch.n && i < WATCH_KEPT; i++)
+		idle += strcmp(watch.firing[i].trigger, "device_idle") == 0;
+	ck_assert_uint_eq(idle, 2);
+}
+END_TEST
+
 START_TEST(several_devices_are_one_incident)
 {
 	for (int i = 0; i < DEVICES; i++)
@@ -457,6 +480,7 @@ int main(void)
 	add(suite, "a time of its own", a_time_of_its_own);
 	add(suite, "many steps", idle_over_many_steps);
 	add(suite, "resolves", busy_again_it_resolves);
+	add(suite, "for long and again", idle_for_long_and_again);
 	add(suite, "several devices", several_devices_are_one_incident);
 	add(suite, "with a stall", a_stall_and_its_idle_device_are_one_incident);
 	add(suite, "before a stall", a_stall_after_an_idle_device);
