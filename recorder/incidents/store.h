@@ -7,6 +7,7 @@
  *     <store>/incidents/.tmp-<the same>/              being written
  *     <store>/pending/<id>.json       an incident that is not finished
  *     <store>/pending/<id>/           what was gathered for it before its window was over
+ *     <store>/suppressed.state        what fired and made no incident (suppressed.h)
  *
  * Readers (the command line, HTTP) need no lock: a folder without a leading dot is whole.
  * Not thread-safe for one store, except that the paths never change. Errors are -errno.
