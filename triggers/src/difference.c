@@ -31,6 +31,7 @@ enum { BLOCK_MAX = 64, MEDIANS = 8, RESIDUALS = 64, HIGHS = 8, HIGH_FOR = 128, N
 
 #define SIGMAS        6
 #define NOISE_MAX     0.20
+#define SIGMAS_LEAST  4.5 /* however noisy: 2 would be every fiftieth step */
 #define NATURAL_MAX   0.25
 #define NATURAL_SLACK 1.15
 /* Longer values are taken for this, so that no sum of differences leaves 64 bits: 13 days. */
@@ -146,10 +147,12 @@ static double headroom(const struct triggers_engine *engine, const struct differ
 		       uint64_t index)
 {
 	double floor = triggers_engine_option(engine, TRIGGERS_OPTION_DIFFERENCE_FLOOR) * line_ns;
-	double noise = SIGMAS * triggers_window_deviation(&state->residuals);
+	double deviation = triggers_window_deviation(&state->residuals);
+	double noise = SIGMAS * deviation, most = NOISE_MAX * line_ns;
 	double usual = natural(state, index) * line_ns;
-	if (noise > NOISE_MAX * line_ns)
-		noise = NOISE_MAX * line_ns;
+	if (most < SIGMAS_LEAST * deviation)
+		most = SIGMAS_LEAST * deviation;
+	noise = noise < most ? noise : most;
 	double room = floor > noise ? floor : noise;
 	return (room > usual ? room : usual) + triggers_window_median(&state->residuals);
 }
