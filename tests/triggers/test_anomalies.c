@@ -274,6 +274,46 @@ START_TEST(a_slow_span_without_steps)
 }
 END_TEST
 
+/* Four ranks work 500 ms of each step; the first one's factor, and when it begins to count. */
+static void work(uint32_t *busy, int64_t begin_ns, int64_t number, int64_t first_ns)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		struct triggers_sample sample = {.start_ns = begin_ns,
+						 .duration_ns = i ? watch_noise(500 * MS) : first_ns,
+						 .step = number,
+						 .sample = -1};
+		triggers_engine_observe(watch.engine, busy[i], &sample);
+	}
+}
+
+/* A straggler of which nobody is told; then a step of its rank is far too slow, and somebody must be. */
+START_TEST(what_is_quiet_hides_nothing)
+{
+	uint32_t busy[4];
+	for (uint32_t i = 0; i < 4; i++) {
+		struct triggers_series_key key = {.role = TRIGGERS_BUSY, .source = i, .rank = i, .job = 7, .track = 1,
+						  .name = "busy:main", .group = "step main", .alarms = 1};
+		busy[i] = triggers_engine_series(watch.engine, &key);
+	}
+	for (int64_t i = 0; i < 60; i++) {
+		int64_t begin_ns = watch.now_ns;
+		watch_ticks(&watch, watch_noise(S));
+		end_step(step, begin_ns, i);
+		work(busy, begin_ns, i, i < 40 ? watch_noise(500 * MS) : watch_noise(800 * MS));
+	}
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_str_eq(watch.last_passed.trigger, "straggler");
+	ck_assert(watch.last_passed.quiet);
+	settle();
+	/* It began before the straggler was named. */
+	int64_t begin_ns = watch.last_passed.detected_ns - 100 * MS;
+	watch.now_ns = begin_ns + 9 * S;
+	end_step(step, begin_ns, 60);
+	ck_assert_uint_eq(watch.passed, 2);
+	ck_assert_str_eq(watch.last_passed.trigger, "latency_spike");
+}
+END_TEST
+
 /* What has an incident is known after a restart, too. */
 START_TEST(restarts_forget_nothing)
 {
@@ -321,6 +361,7 @@ int main(void)
 	tcase_add_test(add(suite, "other jobs"), jobs_do_not);
 	tcase_add_test(add(suite, "dead ranks"), the_dead_do_not_stall);
 	tcase_add_test(add(suite, "no steps"), a_slow_span_without_steps);
+	tcase_add_test(add(suite, "quiet"), what_is_quiet_hides_nothing);
 	tcase_add_test(add(suite, "restart"), restarts_forget_nothing);
 	return test_run(suite);
 }

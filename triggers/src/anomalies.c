@@ -61,7 +61,8 @@ static struct triggers_anomaly *place(struct triggers_anomalies *anomalies)
 
 void triggers_anomalies_add(struct triggers_anomalies *anomalies, const struct triggers_claim *claim)
 {
-	if (!claim->series || claim->by_hand || claim->lasting)
+	/* What nobody was told of must not hide what somebody would be. */
+	if (!claim->series || claim->by_hand || claim->lasting || claim->quiet)
 		return;
 	for (uint32_t i = 0; i < anomalies->count; i++)
 		if (is_within(&anomalies->kept[i], claim))

@@ -11,7 +11,7 @@
  *
  * Times that only touch do not meet: what follows an anomaly is another one. A stalled step is one anomaly until it
  * ends; a stalled phase or silent track only until it was noticed, since work may go on in it or beside it for hours.
- * Crashes and what is asked for by hand are never part of anything.
+ * Crashes and what is asked for by hand are never part of anything, and nothing is part of what nobody is told of.
  *
  * The last 64 are kept. What lies within one that is kept is not kept again, and what is not over goes last.
  */
