@@ -27,7 +27,7 @@
 
 #include "module.h"
 
-enum { BLOCK_MAX = 64, MEDIANS = 8, RESIDUALS = 64, HIGHS = 8, HIGH_FOR = 128, NATURAL = 3, LEVEL_RUN = 8, WARM_BLOCKS = 3 };
+enum { BLOCK_MAX = 64, MEDIANS = 8, RESIDUALS = 64, RESIDUALS_KNOWN = 16, HIGHS = 8, HIGH_FOR = 128, NATURAL = 3, LEVEL_RUN = 8, WARM_BLOCKS = 3 };
 
 #define SIGMAS        6
 #define NOISE_MAX     0.20
@@ -143,11 +143,15 @@ static double natural(const struct difference_state *state, uint64_t index)
 }
 
 /* How far above the line the ceiling is. */
-static double headroom(const struct triggers_engine *engine, const struct difference_state *state, double line_ns,
+static double headroom(const struct triggers_engine *engine, const struct triggers_series *series,
+		       const struct difference_state *state, double line_ns,
 		       uint64_t index)
 {
 	double floor = triggers_engine_option(engine, TRIGGERS_OPTION_DIFFERENCE_FLOOR) * line_ns;
 	double deviation = triggers_window_deviation(&state->residuals);
+	/* Of a few residuals it means little. */
+	if (state->residuals.count < RESIDUALS_KNOWN && deviation < triggers_window_deviation(&series->window))
+		deviation = triggers_window_deviation(&series->window);
 	double noise = SIGMAS * deviation, most = NOISE_MAX * line_ns;
 	double usual = natural(state, index) * line_ns;
 	if (most < SIGMAS_LEAST * deviation)
@@ -234,7 +238,7 @@ static int judge(struct triggers_engine *engine, struct triggers_series *series,
 	double line_ns = (double)line(state, size), expected = line_ns * reading->after_factor;
 	double floor = triggers_engine_option(engine, TRIGGERS_OPTION_DIFFERENCE_FLOOR);
 	double share = expected > 0 ? reading->value / expected - 1 : 0;
-	double ceiling_ns = expected * (1 + reading->after_slack) + headroom(engine, state, expected, reading->index);
+	double ceiling_ns = expected * (1 + reading->after_slack) + headroom(engine, series, state, expected, reading->index);
 	if (!reading->after_phase)
 		triggers_window_insert(&state->residuals, (float)(reading->value - line_ns), 0);
 	if (share > floor) {
@@ -246,7 +250,7 @@ static int judge(struct triggers_engine *engine, struct triggers_series *series,
 	/* Of a series with two levels by nature the upper one counts. */
 	if (triggers_window_bimodal(&series->window)) {
 		double upper = triggers_window_upper(&series->window);
-		double over_upper = upper + headroom(engine, state, upper, reading->index);
+		double over_upper = upper + headroom(engine, series, state, upper, reading->index);
 		ceiling_ns = ceiling_ns > over_upper ? ceiling_ns : over_upper;
 	}
 	if (!(expected > 0) || reading->value <= ceiling_ns)
@@ -287,7 +291,7 @@ static void difference_believe(const struct triggers_engine *engine, const struc
 	if (state->n_medians < WARM_BLOCKS)
 		return;
 	belief->line = (double)line(state, block_size(engine));
-	belief->line_ceiling = belief->line + headroom(engine, state, belief->line, series->samples);
+	belief->line_ceiling = belief->line + headroom(engine, series, state, belief->line, series->samples);
 }
 
 static void difference_save(const void *state_, struct triggers_writer *writer)
