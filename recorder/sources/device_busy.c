@@ -10,8 +10,9 @@
 #include "ns.h"
 #include "plain_text.h"
 
-#define BIN_MIN_NS INT64_C(100000000)
-#define BIN_MAX_NS INT64_C(1000000000)
+#define BIN_MIN_NS  INT64_C(100000000)
+#define BIN_MAX_NS  INT64_C(1000000000)
+#define TIME_MAX_NS (INT64_C(1) << 61)
 
 enum { SPANS_MAX = 1 << 26, BINS_MAX = 1 << 20, TRACKS_MAX = 1 << 16, NAMES_MAX = 256 };
 
@@ -95,6 +96,12 @@ void device_busy_free(struct device_busy *busy)
 }
 
 /* ---- reading ---- */
+
+/* So that no difference of two times overflows. */
+static int64_t limited(int64_t ns)
+{
+	return ns > TIME_MAX_NS ? TIME_MAX_NS : ns < -TIME_MAX_NS ? -TIME_MAX_NS : ns;
+}
 
 static uint64_t hash(uint64_t seed, struct reducer_text text)
 {
@@ -314,8 +321,8 @@ int device_busy_event(struct device_busy *busy, const struct reducer_event *even
 		on_thread(busy, event);
 	if (event->kind != DREC_SPAN || !event->has_time || !event->has_duration || event->duration_ns < 0)
 		return 0;
-	struct piece piece = {.start_ns = event->start_ns,
-			      .end_ns = ns_add(event->start_ns, event->duration_ns)};
+	struct piece piece = {.start_ns = limited(event->start_ns),
+			      .end_ns = limited(ns_add(event->start_ns, event->duration_ns))};
 	if (piece.end_ns > busy->last_ns)
 		busy->last_ns = piece.end_ns;
 	int64_t number = worked_by(busy, event, &host);
@@ -341,8 +348,8 @@ int device_busy_step(struct device_busy *busy, uint32_t series, int64_t start_ns
 		busy->steps = larger;
 		busy->steps_room = room;
 	}
-	busy->steps[busy->n_steps++] =
-		(struct step){.series = series, .start_ns = start_ns, .end_ns = end_ns, .step = step};
+	busy->steps[busy->n_steps++] = (struct step){
+		.series = series, .start_ns = limited(start_ns), .end_ns = limited(end_ns), .step = step};
 	return 0;
 }
 

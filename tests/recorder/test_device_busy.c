@@ -165,6 +165,22 @@ START_TEST(bins_follow_the_steps)
 }
 END_TEST
 
+START_TEST(times_out_of_all_bounds_do_no_harm)
+{
+	struct told told;
+	span("gemm", "kernel", "0", "7", INT64_MIN, -1);
+	span("gemm", "kernel", "0", "7", 0, INT64_MAX);
+	span("gemm", "kernel", "1", "7", INT64_MAX - 5, INT64_MAX);
+	span("cudaStreamSynchronize", "cuda_runtime", "99", "99", INT64_MIN, -1);
+	assert_ok(device_busy_step(busy, 0, INT64_MIN, INT64_MAX, 1));
+	assert_ok(device_busy_step(busy, 0, INT64_MIN, INT64_MAX, INT64_MIN));
+	assert_ok(device_busy_series(busy, engine));
+	samples("device:0:busy", &told);
+	ck_assert_uint_eq(told.count, 64);
+	ck_assert_double_eq_tol(told.value[5], 100, 0.01);
+}
+END_TEST
+
 START_TEST(no_devices_no_steps_opened)
 {
 	span("python", "python_function", "1234", "1", 9 * S, 13 * S);
@@ -290,6 +306,7 @@ int main(void)
 	add(suite, "xplane", lines_of_xplanes);
 	add(suite, "host waits", what_the_host_waits_in);
 	add(suite, "bins", bins_follow_the_steps);
+	add(suite, "far times", times_out_of_all_bounds_do_no_harm);
 	add(suite, "no devices", no_devices_no_steps_opened);
 	add(suite, "idle in a step", a_device_idles_inside_a_step);
 	add(suite, "short capture", a_short_capture_says_nothing);
