@@ -210,7 +210,8 @@ static int print(struct incidents_store *store, const struct incidents_options *
 	return 0;
 }
 
-static int suppressed_run(const struct command_call *call, struct incidents_store *store, int severity, int64_t since)
+static int suppressed_run(const struct command_call *call, struct incidents_store *store, int severity,
+			  int64_t since)
 {
 	const struct incidents_options *options = call->options;
 	const struct suppressed_choice choice = {
@@ -224,8 +225,10 @@ static int suppressed_run(const struct command_call *call, struct incidents_stor
 	int r = suppressed_list_print(path, &choice, stdout);
 
 	if (r == -EBADMSG)
-		return command_failed(call, "%s/%s: damaged, or not written by this version of driverec; "
-				      "it can be removed", path, SUPPRESSED_FILE);
+		return command_failed(call,
+				      "%s/%s: damaged, or not written by this version of driverec; "
+				      "it can be removed",
+				      path, SUPPRESSED_FILE);
 	return r < 0 ? command_failed(call, "%s/%s: %s", path, SUPPRESSED_FILE, strerror(-r)) : COMMAND_DONE;
 }
 
@@ -272,7 +275,8 @@ const struct command command_incidents = {
 		   "long it lasted, "
 		   "whether its host spans and device events are complete, partial or none, and its size.\n"
 		   "Notes of triggers that alarm nobody are left out without --all.\n"
-		   "With --suppressed one line a firing that made no incident, with the gate that held it back; a "
+		   "With --suppressed one line a firing that made no incident, with the gate that held it "
+		   "back; a "
 		   "storm is one line with a count. What was only recorded is left out without --all.",
 	.examples = "driverec incidents --since 1d\ndriverec incidents --severity critical --json\n"
 		    "driverec incidents --suppressed --last 1h",

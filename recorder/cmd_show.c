@@ -44,7 +44,8 @@ static void show_evidence(const cJSON *root)
 		       output_time(when, json_ns(firing, "detected_ns", 0)), text[0] ? ": " : "", text);
 	}
 	if (json_number(root, "firings_not_listed", 0) > 0)
-		printf("  and %.0f more firings that joined it\n", json_number(root, "firings_not_listed", 0));
+		printf("  and %.0f more firings that joined it\n",
+		       json_number(root, "firings_not_listed", 0));
 }
 
 static void show_open(const cJSON *root)

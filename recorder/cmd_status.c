@@ -107,10 +107,10 @@ static int64_t held_back(const cJSON *status)
 {
 	const cJSON *gate, *gates = cJSON_GetObjectItem(cJSON_GetObjectItem(status, "triggers"), "gates");
 	int64_t count = 0;
-	cJSON_ArrayForEach(gate, gates)
-		if (strcmp(gate->string, "passed") != 0 && strcmp(gate->string, "coalesced") != 0 &&
-		    strcmp(gate->string, "silenced") != 0)
-			count += (int64_t)gate->valuedouble;
+	cJSON_ArrayForEach(gate, gates) if (strcmp(gate->string, "passed") != 0 &&
+					    strcmp(gate->string, "coalesced") != 0 &&
+					    strcmp(gate->string, "silenced") != 0) count +=
+		(int64_t)gate->valuedouble;
 	return count;
 }
 
@@ -127,7 +127,8 @@ static void print_notes(const cJSON *status)
 		printf("%lld event(s) were overwritten before they could be read: give the rings more room\n",
 		       (long long)number_of(totals, "unread"));
 	if (held_back(status) > 0)
-		printf("%lld firing(s) were held back: driverec incidents --suppressed\n", (long long)held_back(status));
+		printf("%lld firing(s) were held back: driverec incidents --suppressed\n",
+		       (long long)held_back(status));
 	if (number_of(incidents, "kept") > 0)
 		printf("next: driverec incidents\n");
 }

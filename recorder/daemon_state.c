@@ -30,7 +30,8 @@ static const int64_t WATCHED_SAVE_EVERY_NS = 1000000000;
 static const int64_t WATCHED_FOR_NS = 5000000000;
 enum { WATCHED_SAVE_SHARE = 200 };
 
-/* The log of what was held back is looked at while the daemon runs: soon, but for at most 0.5 % of the time. */
+/* The log of what was held back is looked at while the daemon runs: soon, but for at most 0.5 % of the time.
+ */
 static const int64_t SUPPRESSED_SAVE_EVERY_NS = 1000000000;
 enum { SUPPRESSED_SAVE_SHARE = 200 };
 static const char ENGINE_MAGIC[8] = "DRVENGN2";
@@ -86,12 +87,14 @@ static int open_tiers(struct daemon *daemon)
 	return result;
 }
 
-/* The engine, and what the series know beside it: without that, spans of now are taken for those of another phase. */
+/* The engine, and what the series know beside it: without that, spans of now are taken for those of another
+ * phase. */
 static int restore_watch(struct daemon *daemon, const char *bytes, size_t series_bytes, size_t count)
 {
 	int result = triggers_engine_restore(daemon->engine, bytes + series_bytes, count - series_bytes);
 	if (result == 0 && series_restore(daemon->series, bytes, series_bytes) < 0)
-		log_warnx("series.anew", "%s/engine.state: what was open is not known any more", daemon->store_path);
+		log_warnx("series.anew", "%s/engine.state: what was open is not known any more",
+			  daemon->store_path);
 	return result;
 }
 
@@ -192,7 +195,8 @@ static int save_engine(struct daemon *daemon)
 {
 	size_t rings = producers_count(daemon->producers);
 	size_t before = sizeof(struct engine_head) + rings * sizeof(uint32_t);
-	int64_t length = triggers_engine_save(daemon->engine, NULL, 0), beside = series_save(daemon->series, NULL, 0);
+	int64_t length = triggers_engine_save(daemon->engine, NULL, 0),
+		beside = series_save(daemon->series, NULL, 0);
 	if (length < 0 || beside < 0 || beside > UINT32_MAX)
 		return length < 0 ? (int)length : -E2BIG;
 	before += (size_t)beside;
@@ -225,7 +229,8 @@ static void save_suppressed(struct daemon *daemon)
 		free(bytes);
 	}
 	if (result < 0)
-		log_warnx("suppressed.unsaved", "%s/" SUPPRESSED_FILE ": %s", daemon->store_path, strerror(-result));
+		log_warnx("suppressed.unsaved", "%s/" SUPPRESSED_FILE ": %s", daemon->store_path,
+			  strerror(-result));
 }
 
 static void restore_suppressed(struct daemon *daemon)
@@ -236,7 +241,8 @@ static void restore_suppressed(struct daemon *daemon)
 		suppressed_free(daemon->suppressed);
 		daemon->suppressed = log;
 	} else if (result != -ENOENT) {
-		log_warnx("suppressed.anew", "%s/" SUPPRESSED_FILE ": %s; what was held back before is forgotten",
+		log_warnx("suppressed.anew",
+			  "%s/" SUPPRESSED_FILE ": %s; what was held back before is forgotten",
 			  daemon->store_path, strerror(-result));
 		save_suppressed(daemon);
 	}

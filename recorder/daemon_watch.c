@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trigger engine in the daemon. It speaks from inside observe and tick, while a ring is being read; what it
- * says is put down and acted upon as soon as that call is over, so that nothing reads a ring from within the
- * reading of it.
+ * The trigger engine in the daemon. It speaks from inside observe and tick, while a ring is being read; what
+ * it says is put down and acted upon as soon as that call is over, so that nothing reads a ring from within
+ * the reading of it.
  *
- * What a storm says is bounded: a firing that was held back goes into the log of those at once, of firings that join
- * an incident 256 wait at a time (the worst ones) and the rest is counted. Passed firings are bounded by the budgets,
- * the others by the number of series; none of them is ever dropped but for want of memory.
+ * What a storm says is bounded: a firing that was held back goes into the log of those at once, of firings
+ * that join an incident 256 wait at a time (the worst ones) and the rest is counted. Passed firings are
+ * bounded by the budgets, the others by the number of series; none of them is ever dropped but for want of
+ * memory.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -61,15 +62,17 @@ static void shift(const struct daemon *daemon, struct triggers_firing *firing)
 	firing->detected_ns += by_ns;
 }
 
-static void note_suppressed(struct daemon *daemon, const struct triggers_firing *firing, enum triggers_gate gate)
+static void note_suppressed(struct daemon *daemon, const struct triggers_firing *firing,
+			    enum triggers_gate gate)
 {
 	struct triggers_firing shifted = *firing;
 	if (strcmp(firing->trigger, "manual") == 0)
 		daemon->manual_gate = gate;
 	shift(daemon, &shifted);
 	suppressed_add(daemon->suppressed, &shifted, gate);
-	log_info("trigger.suppressed", "%s of \"%s\" made no incident: %s; %s", firing->trigger, firing->series,
-		 firing->shadow ? "recorded only" : triggers_gate_name(gate), firing->evidence);
+	log_info("trigger.suppressed", "%s of \"%s\" made no incident: %s; %s", firing->trigger,
+		 firing->series, firing->shadow ? "recorded only" : triggers_gate_name(gate),
+		 firing->evidence);
 }
 
 /* Where too many wait to join, the worse ones do. */
@@ -113,13 +116,16 @@ static void on_progress(void *context, const struct triggers_firing *firing, int
 static void on_suspicion(void *context, uint32_t series_id, uint32_t source, int64_t from_ns)
 {
 	tell(context,
-	     (struct daemon_told){.what = TOLD_SUSPICION, .series_id = series_id, .source = source, .ns = from_ns},
+	     (struct daemon_told){
+		     .what = TOLD_SUSPICION, .series_id = series_id, .source = source, .ns = from_ns},
 	     NULL);
 }
 
 static void on_suspicion_end(void *context, uint32_t series_id, uint32_t source)
 {
-	tell(context, (struct daemon_told){.what = TOLD_SUSPICION_END, .series_id = series_id, .source = source}, NULL);
+	tell(context,
+	     (struct daemon_told){.what = TOLD_SUSPICION_END, .series_id = series_id, .source = source},
+	     NULL);
 }
 
 static void on_refused(void *context, const char *key, const char *why)
@@ -196,7 +202,8 @@ static void enrich(const struct daemon *daemon, struct triggers_firing *firing)
 	plain_text(firing->evidence, sizeof(firing->evidence), firing->evidence, strlen(firing->evidence));
 }
 
-/* `before`: of those that an earlier daemon made. Ranks that stall at once are no repetition of each other. */
+/* `before`: of those that an earlier daemon made. Ranks that stall at once are no repetition of each other.
+ */
 static bool is_known(const struct daemon *daemon, const struct triggers_firing *firing, bool before)
 {
 	if (strcmp(firing->trigger, "manual") == 0)
@@ -230,7 +237,8 @@ static void add_known_incident(struct daemon *daemon, const char *folder)
 	cJSON *manifest = NULL;
 	if (incident_manifest_read(daemon->store, folder, &manifest) < 0)
 		return;
-	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(manifest, "firings")) {
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(manifest, "firings"))
+	{
 		struct triggers_firing firing;
 		json_read_firing(item, &firing);
 		add_known(daemon, firing.trigger, firing.t0_ns, true);

@@ -28,7 +28,8 @@ static void add_row(struct output_table *table, const struct suppressed_line *li
 	char text[OUTPUT_TEXT_MAX];
 
 	output_table_cell(table, "%s", output_clock(text, line->first_ns));
-	output_table_cell(table, "%s", line->count > 1 ? output_duration(text, line->last_ns - line->first_ns) : "");
+	output_table_cell(table, "%s",
+			  line->count > 1 ? output_duration(text, line->last_ns - line->first_ns) : "");
 	output_table_cell(table, "%s", output_count(text, line->count));
 	output_table_cell(table, "%s", triggers_severity_name(line->severity));
 	output_table_cell(table, "%s", line->trigger);
@@ -46,11 +47,11 @@ struct shown {
 	size_t lines, notes; /* notes: left out as such */
 };
 
-static int print_table(const struct suppressed *log, const struct suppressed_choice *choice, struct shown *shown,
-		       FILE *out)
+static int print_table(const struct suppressed *log, const struct suppressed_choice *choice,
+		       struct shown *shown, FILE *out)
 {
 	static const struct output_column columns[] = {
-		{"AT", 0},   {"FOR", 1},  {"COUNT", 1}, {"SEVERITY", 0}, {"TRIGGER", 0},
+		{"AT", 0},     {"FOR", 1},  {"COUNT", 1}, {"SEVERITY", 0}, {"TRIGGER", 0},
 		{"SERIES", 0}, {"RANK", 1}, {"STEP", 1},  {"GATE", 0},     {"EVIDENCE", 0},
 	};
 	struct output_table *table = output_table_new(columns, sizeof(columns) / sizeof(columns[0]));
@@ -58,7 +59,8 @@ static int print_table(const struct suppressed *log, const struct suppressed_cho
 
 	if (!table)
 		return -ENOMEM;
-	for (const struct suppressed_line *line = suppressed_oldest(log); line; line = suppressed_newer(log, line)) {
+	for (const struct suppressed_line *line = suppressed_oldest(log); line;
+	     line = suppressed_newer(log, line)) {
 		shown->notes += fits(choice, line) && !is_chosen(choice, line);
 		if (is_chosen(choice, line)) {
 			add_row(table, line);
@@ -93,8 +95,8 @@ static int print(const char *store_path, const struct suppressed *log, const str
 	if (r < 0)
 		return r;
 	if (shown.lines == 0)
-		fprintf(out, "nothing was held back%s in %s\n", log && suppressed_count(log) > 0 ? " that fits" : "",
-			store_path);
+		fprintf(out, "nothing was held back%s in %s\n",
+			log && suppressed_count(log) > 0 ? " that fits" : "", store_path);
 	if (shown.notes > 0)
 		fprintf(out, "%zu more that were only recorded with --all\n", shown.notes);
 	if (forgotten > 0)

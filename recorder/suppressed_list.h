@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suppressed_list.h: what `driverec incidents --suppressed` prints: the firings that made no incident, and why. */
+/* suppressed_list.h: what `driverec incidents --suppressed` prints: the firings that made no incident, and
+ * why. */
 #ifndef RECORDER_SUPPRESSED_LIST_H
 #define RECORDER_SUPPRESSED_LIST_H
 

@@ -6,9 +6,8 @@
  *     GET  /api/v1/steps            how each ring's steps go; cheap: for who asks once a second
  *     GET  /api/v1/incidents        those kept, newest first, and how many are open
  *     GET  /api/v1/incidents/<id>   one of them; 404 while it is not yet written
- *     POST /api/v1/capture          {"for": "2 s"}: a profiler runs from now on for so long, and what it slows is no
- *                                   anomaly
- *     POST /api/v1/trigger          {"last": "2 min", "reason": "…"} -> {"id"}
+ *     POST /api/v1/capture          {"for": "2 s"}: a profiler runs from now on for so long, and what it
+ * slows is no anomaly POST /api/v1/trigger          {"last": "2 min", "reason": "…"} -> {"id"}
  */
 #include <errno.h>
 #include <microhttpd.h>
@@ -355,7 +354,8 @@ static void post_capture(void *context, const struct http_request *request, stru
 	const char *length = cJSON_GetStringValue(cJSON_GetObjectItem(request->body, "for"));
 	int64_t for_ns = 0;
 	if (!length || units_parse_duration(length, &for_ns) < 0 || for_ns <= 0 || for_ns > CAPTURE_MAX_NS) {
-		http_answer_error(answer, MHD_HTTP_BAD_REQUEST, "the body must read {\"for\": \"2 s\"}, at most 10 min");
+		http_answer_error(answer, MHD_HTTP_BAD_REQUEST,
+				  "the body must read {\"for\": \"2 s\"}, at most 10 min");
 		return;
 	}
 	daemon_capture(daemon, for_ns);

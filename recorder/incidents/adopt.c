@@ -314,8 +314,8 @@ static void remember_past(struct incidents *incidents, const struct incidents_en
 		    incident_manifest_read(incidents->store, entries[i].folder, &json) == 0 &&
 		    read_published(read, json) == 0) {
 			json_text(json, "continues", first, sizeof(first));
-			incidents_remember(incidents, first[0] ? first : entries[i].id, incident_begin_ns(read),
-					   incident_end_ns(read));
+			incidents_remember(incidents, first[0] ? first : entries[i].id,
+					   incident_begin_ns(read), incident_end_ns(read));
 		}
 		cJSON_Delete(json);
 		incident_free(read);

@@ -312,8 +312,7 @@ static void done_finish(struct incidents *incidents, struct incident *incident, 
 		incidents_job_finish(incidents, incident);
 		return;
 	}
-	if (incident->state == INCIDENT_REFUSED || !incident_is_ongoing(incident) ||
-	    incident->resolved_ns) {
+	if (incident->state == INCIDENT_REFUSED || !incident_is_ongoing(incident) || incident->resolved_ns) {
 		incidents_drop(incidents, incident);
 		return;
 	}

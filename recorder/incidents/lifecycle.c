@@ -150,7 +150,8 @@ static const char *first_of(const struct incident *incident)
 	return incident->continues[0] ? incident->continues : incident->id_text;
 }
 
-/* What fires when an incident no longer waits opens another one, which names the first where the windows meet. */
+/* What fires when an incident no longer waits opens another one, which names the first where the windows
+ * meet. */
 static void continue_from(struct incidents *incidents, struct incident *incident)
 {
 	int64_t a_ns = incident_begin_ns(incident), b_ns = incident_end_ns(incident);
@@ -206,8 +207,9 @@ static void start_collectors(struct incidents *incidents, struct incident *incid
 	    files_folder(fd, "collected", &below) == 0) {
 		snprintf(folder, sizeof(folder), "%s/pending/%s/collected",
 			 incidents_store_path(incidents->store), incident->id_text);
-		incident->collecting = incidents->host.collect(incidents->host.context, incident->id_text, firing,
-							       (uint32_t)pid_of(incident, firing->source), folder);
+		incident->collecting =
+			incidents->host.collect(incidents->host.context, incident->id_text, firing,
+						(uint32_t)pid_of(incident, firing->source), folder);
 	}
 	incident->collected = incident->collecting;
 	if (!incident->collected && made)
@@ -300,7 +302,8 @@ static bool is_around(const struct triggers_firing *firing, const struct trigger
 	       firing->until_ns >= first->until_ns;
 }
 
-/* Whom the incident is named after: the worst, one that somebody is told of, one that is not over, the step. */
+/* Whom the incident is named after: the worst, one that somebody is told of, one that is not over, the step.
+ */
 static bool leads(const struct triggers_firing *firing, const struct triggers_firing *first)
 {
 	if (firing->severity != first->severity)
@@ -312,7 +315,8 @@ static bool leads(const struct triggers_firing *firing, const struct triggers_fi
 	return is_around(firing, first);
 }
 
-/* Where to put it once there is no more room: in the place of the mildest, but for the first. 0: it is no worse. */
+/* Where to put it once there is no more room: in the place of the mildest, but for the first. 0: it is no
+ * worse. */
 static unsigned place_of_mildest(const struct incident *incident, const struct triggers_firing *firing)
 {
 	unsigned mildest = 1;
@@ -338,7 +342,8 @@ static void put_first(struct incidents *incidents, struct incident *incident, un
 }
 
 /* Returns whether it is listed, or only counted. */
-static bool take_in(struct incidents *incidents, struct incident *incident, const struct triggers_firing *firing)
+static bool take_in(struct incidents *incidents, struct incident *incident,
+		    const struct triggers_firing *firing)
 {
 	unsigned at = incident->n_firings;
 
@@ -549,8 +554,7 @@ static bool holds_for_crashes(const struct incident *incident, int64_t now_ns)
 	const struct triggers_firing *first = crash_of(incident);
 	const char *job = NULL;
 
-	if (!first ||
-	    now_ns >= incident_add_ns(first->detected_ns, CRASH_HOLD_NS))
+	if (!first || now_ns >= incident_add_ns(first->detected_ns, CRASH_HOLD_NS))
 		return false;
 	for (unsigned i = 0; i < incident->n_rings; i++) {
 		if (incident->rings[i].source == first->source)

@@ -330,7 +330,8 @@ int incident_report(const struct incident *incident, char **ret_text, size_t *re
 			incident->host, incident->n_rings, incident->n_rings == 1 ? "" : "s",
 			incident->id_text);
 	if (incident->continues[0])
-		fprintf(out, "\nIt follows incident %.8s without a gap: see there how it began.\n", incident->continues);
+		fprintf(out, "\nIt follows incident %.8s without a gap: see there how it began.\n",
+			incident->continues);
 	if (incident_is_quiet(incident))
 		fprintf(out, "\nNobody was told of it: what fired is set to alert nobody.\n");
 	write_evidence(incident, out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines lie in one array that never moves. A list through them has the order of their last firing, so the one to give
- * up is at its head; chains by the hash of trigger, gate and series find the line that a firing is folded into.
+ * Lines lie in one array that never moves. A list through them has the order of their last firing, so the one
+ * to give up is at its head; chains by the hash of trigger, gate and series find the line that a firing is
+ * folded into.
  */
 #include "suppressed.h"
 
@@ -127,7 +128,8 @@ static bool is_recent(const struct suppressed_line *line, int64_t now_ns)
 }
 
 /* The newest line of the key, if its last firing is less than a minute away. */
-static struct place *find(struct suppressed *log, const struct triggers_firing *firing, const char *gate, bool others)
+static struct place *find(struct suppressed *log, const struct triggers_firing *firing, const char *gate,
+			  bool others)
 {
 	uint32_t hash = hash_of(firing->trigger, gate, firing->series, others);
 
@@ -142,17 +144,20 @@ static struct place *find(struct suppressed *log, const struct triggers_firing *
 	return NULL;
 }
 
-/* Whether so many series of the last minute have lines of the same trigger and gate that further ones share one. */
+/* Whether so many series of the last minute have lines of the same trigger and gate that further ones share
+ * one. */
 static bool are_many(const struct suppressed *log, const struct triggers_firing *firing, const char *gate)
 {
 	unsigned alike = 0;
 
-	for (uint16_t at = log->newest; at != NONE && alike < SUPPRESSED_ALIKE_MAX; at = log->place[at].older) {
+	for (uint16_t at = log->newest; at != NONE && alike < SUPPRESSED_ALIKE_MAX;
+	     at = log->place[at].older) {
 		const struct suppressed_line *line = &log->place[at].line;
 
 		if (!is_recent(line, firing->detected_ns))
 			break;
-		alike += !line->others && !strcmp(line->gate, gate) && !strcmp(line->trigger, firing->trigger);
+		alike +=
+			!line->others && !strcmp(line->gate, gate) && !strcmp(line->trigger, firing->trigger);
 	}
 	return alike == SUPPRESSED_ALIKE_MAX;
 }
@@ -219,7 +224,8 @@ const struct suppressed_line *suppressed_oldest(const struct suppressed *log)
 	return log->oldest == NONE ? NULL : &log->place[log->oldest].line;
 }
 
-const struct suppressed_line *suppressed_newer(const struct suppressed *log, const struct suppressed_line *line)
+const struct suppressed_line *suppressed_newer(const struct suppressed *log,
+					       const struct suppressed_line *line)
 {
 	const struct place *place = (const struct place *)(const void *)line;
 
@@ -296,7 +302,8 @@ int suppressed_save(struct suppressed *log, char **ret_bytes, size_t *ret_count)
 		return -ENOMEM;
 	put(&at, log->forgotten, 8);
 	put(&at, log->count, 4);
-	for (const struct suppressed_line *line = suppressed_oldest(log); line; line = suppressed_newer(log, line))
+	for (const struct suppressed_line *line = suppressed_oldest(log); line;
+	     line = suppressed_newer(log, line))
 		put_line(&at, line);
 	size_t count = (size_t)(at - body);
 	at = bytes;
@@ -381,7 +388,8 @@ static int parse_body(struct cursor *cursor, struct suppressed *log)
 
 		get_line(cursor, &line);
 		if (!cursor->failed)
-			add_place(log, hash_of(line.trigger, line.gate, line.series, line.others))->line = line;
+			add_place(log, hash_of(line.trigger, line.gate, line.series, line.others))->line =
+				line;
 	}
 	return cursor->failed || cursor->left ? -EBADMSG : 0;
 }
@@ -395,7 +403,8 @@ int suppressed_parse(const char *bytes, size_t count, struct suppressed **ret_lo
 		return -EBADMSG;
 	cursor.at += sizeof(MAGIC);
 	cursor.left -= sizeof(MAGIC);
-	uint64_t version = get(&cursor, 4), length = get(&cursor, 4), crc = get(&cursor, 4), zero = get(&cursor, 4);
+	uint64_t version = get(&cursor, 4), length = get(&cursor, 4), crc = get(&cursor, 4),
+		 zero = get(&cursor, 4);
 	if (version != VERSION || zero != 0 || length != cursor.left || length > SUPPRESSED_BYTES_MAX ||
 	    crc != crc32(0, (const Bytef *)cursor.at, (uInt)length))
 		return -EBADMSG;

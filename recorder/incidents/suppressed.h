@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * incidents/suppressed.h: the firings that made no incident, and why: what an operator looks at before turning a gate.
+ * incidents/suppressed.h: the firings that made no incident, and why: what an operator looks at before
+ * turning a gate.
  *
- * A storm is one line. A firing of the same trigger, series and gate less than a minute after the last one is counted
- * with it; of more than 64 series a minute that one gate holds back from one trigger the rest is one line as well. Of
- * what was folded the worst firing is told. 4,096 lines are kept, those that were added to last; the others are
- * counted.
+ * A storm is one line. A firing of the same trigger, series and gate less than a minute after the last one is
+ * counted with it; of more than 64 series a minute that one gate holds back from one trigger the rest is one
+ * line as well. Of what was folded the worst firing is told. 4,096 lines are kept, those that were added to
+ * last; the others are counted.
  *
- * As bytes (the file suppressed.state of a store; little-endian): "DRVSUPP1", version u32, bytes of the body u32, their
- * CRC32 u32, 0 u32, body. Body: forgotten u64, lines u32, then each line, the one added to longest ago first.
+ * As bytes (the file suppressed.state of a store; little-endian): "DRVSUPP1", version u32, bytes of the body
+ * u32, their CRC32 u32, 0 u32, body. Body: forgotten u64, lines u32, then each line, the one added to longest
+ * ago first.
  *
  * Not thread-safe. Errors are -errno.
  */
@@ -59,7 +61,8 @@ size_t suppressed_count(const struct suppressed *log);
 uint64_t suppressed_forgotten(const struct suppressed *log);
 /* In the order of their last firing. NULL: no further one. */
 const struct suppressed_line *suppressed_oldest(const struct suppressed *log);
-const struct suppressed_line *suppressed_newer(const struct suppressed *log, const struct suppressed_line *line);
+const struct suppressed_line *suppressed_newer(const struct suppressed *log,
+					       const struct suppressed_line *line);
 
 /* A line for programs. */
 cJSON *suppressed_json(const struct suppressed_line *line);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of a whole daemon share: `driverec run` in a child, with a store and a run directory of its own, and
- * its answers. Header-only, so that a test stays one program.
+ * What the tests of a whole daemon share: `driverec run` in a child, with a store and a run directory of its
+ * own, and its answers. Header-only, so that a test stays one program.
  */
 #ifndef TESTS_RECORDER_DAEMON_CHILD_H
 #define TESTS_RECORDER_DAEMON_CHILD_H
@@ -47,8 +47,8 @@ static inline void set_up(void)
 /* Starts `driverec run …` in a child. The list ends with NULL. */
 static inline pid_t start_run(const char *const *more, int stdin_fd)
 {
-	char *argv[32] = {(char[]){"driverec"}, (char[]){"run"},   (char[]){"--config"}, strdup(config_path),
-			  (char[]){"--store"},  strdup(store_path)};
+	char *argv[32] = {(char[]){"driverec"}, (char[]){"run"},     (char[]){"--config"},
+			  strdup(config_path),  (char[]){"--store"}, strdup(store_path)};
 	int argc = 6;
 	for (; *more && argc < 31; more++)
 		argv[argc++] = strdup(*more);
@@ -108,7 +108,8 @@ static inline void stop_daemon(pid_t pid)
 
 static inline drec *open_ring(void)
 {
-	const struct drec_options options = {.run_dir = run_dir, .job = "test", .name = "job", .ring_bytes = 1 << 20};
+	const struct drec_options options = {
+		.run_dir = run_dir, .job = "test", .name = "job", .ring_bytes = 1 << 20};
 	drec *rec = drec_open(&options);
 	ck_assert_ptr_nonnull(rec);
 	return rec;

@@ -497,8 +497,8 @@ START_TEST(what_goes_on_leads)
 }
 END_TEST
 
-/* While the record is being written others wait to join: the worst leads, all are counted, and one that was over by
- * then is. */
+/* While the record is being written others wait to join: the worst leads, all are counted, and one that was
+ * over by then is. */
 START_TEST(joining_while_it_is_recorded)
 {
 	enum { MANY = 500 };
@@ -572,7 +572,8 @@ START_TEST(quiet_tells_nobody)
 }
 END_TEST
 
-/* Of one that was opened quietly everybody hears once something joins that is meant to be heard; over a restart, too. */
+/* Of one that was opened quietly everybody hears once something joins that is meant to be heard; over a
+ * restart, too. */
 START_TEST(loud_joins_quiet)
 {
 	struct world world;

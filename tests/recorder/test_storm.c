@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a whole daemon does when far too much fires: a storm of 10,000 firings a second makes one incident, costs
- * bounded memory, a bounded log and a few lines of what was held back, and the daemon goes on answering. And what our
- * own captures slow fires nothing.
+ * What a whole daemon does when far too much fires: a storm of 10,000 firings a second makes one incident,
+ * costs bounded memory, a bounded log and a few lines of what was held back, and the daemon goes on
+ * answering. And what our own captures slow fires nothing.
  */
 #include <time.h>
 
@@ -16,8 +16,10 @@ enum { SERIES = 10, STORM_MS = 4000, RSS_GROWTH_MAX = 48 << 20, ANSWER_MAX_MS = 
 
 static const char storm_config[] =
 	"{ \"window\": { \"pre\": \"10 steps\", \"pre_min\": \"100 ms\", \"post_max\": \"1 s\" },"
-	"  \"triggers\": { \"threshold\": [ { \"series\": \"load\", \"above\": \"50 ms\", \"severity\": \"warn\" },"
-	"                                   { \"series\": \"next(*)\", \"above\": \"50 ms\", \"severity\": \"warn\" } ] },"
+	"  \"triggers\": { \"threshold\": [ { \"series\": \"load\", \"above\": \"50 ms\", \"severity\": "
+	"\"warn\" },"
+	"                                   { \"series\": \"next(*)\", \"above\": \"50 ms\", \"severity\": "
+	"\"warn\" } ] },"
 	"  \"gates\": { \"per_hour\": 100, \"per_day\": 1000, \"coalesce\": \"1 s\" } }";
 
 static void set_up_storm(void)
@@ -35,8 +37,11 @@ static void set_up_steps(void)
 
 static drec *open_large_ring(void)
 {
-	const struct drec_options options = {
-		.run_dir = run_dir, .job = "test", .name = "job", .ring_bytes = 16 << 20, .clock = DREC_CLOCK_MONO};
+	const struct drec_options options = {.run_dir = run_dir,
+					     .job = "test",
+					     .name = "job",
+					     .ring_bytes = 16 << 20,
+					     .clock = DREC_CLOCK_MONO};
 	drec *rec = drec_open(&options);
 	ck_assert_ptr_nonnull(rec);
 	return rec;
@@ -128,8 +133,8 @@ static double fired(const cJSON *status)
 {
 	const cJSON *gate;
 	double all = 0;
-	cJSON_ArrayForEach(gate, cJSON_GetObjectItem(cJSON_GetObjectItem(status, "triggers"), "gates"))
-		all += gate->valuedouble;
+	cJSON_ArrayForEach(gate, cJSON_GetObjectItem(cJSON_GetObjectItem(status, "triggers"), "gates")) all +=
+		gate->valuedouble;
 	return all;
 }
 
@@ -191,7 +196,8 @@ static void check_log(double held_back, size_t lines_max)
 	double count = 0;
 	assert_ok(suppressed_read(store_path, &log));
 	ck_assert_uint_le(suppressed_count(log), lines_max);
-	for (const struct suppressed_line *line = suppressed_oldest(log); line; line = suppressed_newer(log, line))
+	for (const struct suppressed_line *line = suppressed_oldest(log); line;
+	     line = suppressed_newer(log, line))
 		count += (double)line->count;
 	ck_assert(count == held_back);
 	suppressed_free(log);
@@ -217,7 +223,8 @@ START_TEST(a_storm_is_one_incident)
 	long growth = rss_bytes(pid) - before;
 	cJSON *status = ask("/api/v1/status", NULL);
 	double coalesced = number_at(status, "triggers", "gates", "coalesced");
-	double passed = number_at(status, "triggers", "gates", "passed"), held_back = fired(status) - passed - coalesced;
+	double passed = number_at(status, "triggers", "gates", "passed"),
+	       held_back = fired(status) - passed - coalesced;
 	ck_assert(number_at(status, "triggers", "unheard", NULL) == 0);
 	ck_assert_msg(number_at(status, "incidents", "opened", NULL) == 1, "%g were opened, %g passed",
 		      number_at(status, "incidents", "opened", NULL), passed);
@@ -228,7 +235,8 @@ START_TEST(a_storm_is_one_incident)
 	ck_assert_msg(growth <= RSS_GROWTH_MAX, "it grew by %ld bytes", growth);
 	ck_assert_uint_eq(count_incidents(), 1);
 	check_log(held_back, 10 * SERIES);
-	ck_assert_msg(count_firings() == passed + coalesced, "%g firings of %g", count_firings(), passed + coalesced);
+	ck_assert_msg(count_firings() == passed + coalesced, "%g firings of %g", count_firings(),
+		      passed + coalesced);
 	struct stat st;
 	ck_assert_int_eq(stat(test_path(folder, "run.log"), &st), 0);
 	ck_assert_int_lt(st.st_size, 64 << 10);
@@ -253,7 +261,8 @@ static bool is_held_back(void *context)
 	return count > 0;
 }
 
-/* A profiler that we run slows two steps; the same without one is an incident. What was held back outlives the daemon. */
+/* A profiler that we run slows two steps; the same without one is an incident. What was held back outlives
+ * the daemon. */
 START_TEST(own_captures_fire_nothing)
 {
 	pid_t pid = start_daemon();
@@ -282,8 +291,8 @@ END_TEST
 
 START_TEST(what_is_no_capture_is_refused)
 {
-	static const char *const bodies[] = {"{}", "{\"for\": 3}", "{\"for\": \"soon\"}", "{\"for\": \"1 h\"}",
-					     "{\"for\": \"0 s\"}"};
+	static const char *const bodies[] = {"{}", "{\"for\": 3}", "{\"for\": \"soon\"}",
+					     "{\"for\": \"1 h\"}", "{\"for\": \"0 s\"}"};
 	struct http_client *client;
 	pid_t pid = start_daemon();
 	assert_ok(http_client_open(run_dir, store_path, &client));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of what was held back: a storm is one line, nothing grows without a bound, no file makes it crash. */
+/* The log of what was held back: a storm is one line, nothing grows without a bound, no file makes it crash.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static void teardown(void)
 	suppressed_free(suppressed);
 }
 
-static struct triggers_firing firing_of(const char *trigger, const char *series, enum triggers_severity severity)
+static struct triggers_firing firing_of(const char *trigger, const char *series,
+					enum triggers_severity severity)
 {
 	struct triggers_firing firing = {.severity = severity,
 					 .detected_ns = now_ns,

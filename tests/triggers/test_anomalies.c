@@ -291,8 +291,14 @@ START_TEST(what_is_quiet_hides_nothing)
 {
 	uint32_t busy[4];
 	for (uint32_t i = 0; i < 4; i++) {
-		struct triggers_series_key key = {.role = TRIGGERS_BUSY, .source = i, .rank = i, .job = 7, .track = 1,
-						  .name = "busy:main", .group = "step main", .alarms = 1};
+		struct triggers_series_key key = {.role = TRIGGERS_BUSY,
+						  .source = i,
+						  .rank = i,
+						  .job = 7,
+						  .track = 1,
+						  .name = "busy:main",
+						  .group = "step main",
+						  .alarms = 1};
 		busy[i] = triggers_engine_series(watch.engine, &key);
 	}
 	for (int64_t i = 0; i < 60; i++) {

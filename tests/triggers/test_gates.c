@@ -148,7 +148,8 @@ END_TEST
 
 /* Of 500 steps each hundredth takes 40 s; `restarts`: the daemon does before each of them. */
 
-/* Where a slow step of 5 s (usually 1 s) begins, after the end of a capture of 1 s, and whether it is told of. */
+/* Where a slow step of 5 s (usually 1 s) begins, after the end of a capture of 1 s, and whether it is told
+ * of. */
 static const struct {
 	int64_t begin_ns; /* after the capture's begin */
 	unsigned passed;
@@ -229,7 +230,8 @@ START_TEST(phases_have_lengths_of_their_own)
 }
 END_TEST
 
-/* A lasting change is learned: eight firings at most, and one incident. Back at the old level all is quiet. */
+/* A lasting change is learned: eight firings at most, and one incident. Back at the old level all is quiet.
+ */
 START_TEST(a_lasting_change_is_learned)
 {
 	watch_steady(&watch, step, 60, S);
@@ -261,7 +263,8 @@ START_TEST(notes_are_recorded)
 END_TEST
 
 /* Who asks gets an incident of his own, and what fires meanwhile joins it; another wish does, too. */
-/* Two triggers find the same steps: the one that joined the other's incident opens none a little later, either. */
+/* Two triggers find the same steps: the one that joined the other's incident opens none a little later,
+ * either. */
 START_TEST(what_joined_cools_down)
 {
 	watch_set(&watch, "threshold", "step > 3 s warn");
