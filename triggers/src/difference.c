@@ -7,8 +7,9 @@
  *           the next block is expected at b_j + d1 + … + dk. The highest difference counts only as far as the one before
  *           it agrees (0 where the signs differ, else the smaller of the two): one odd block makes no trend.
  *           The line of value i = 0, 1, … after block j is L = b_j + (expected - b_j) (2 i + B + 1) / (2 B), a block median
- *           standing for the middle of its block. Ceiling C = L + med(r) + max(floor L, min(6 s, 20 % L)), r = the last
- *           64 residuals x - L, s = 1.4826 x their MAD: 20 % so that a noisy series is not let off everything. A job
+ *           standing for the middle of its block. Ceiling C = L + med(r) + max(floor L, min(6 s, max(20 % L, 4.5 s))),
+ *           r = the last 64 residuals x - L, s = 1.4826 x their MAD (of the first 16 residuals: no less than that of
+ *           the steps): 20 % so that a noisy series is not let off everything, 4.5 so that it does not flood. A job
  *           that was above the floor three times in its last 128 values (eight are remembered) is noisy by nature: the
  *           ceiling is then at least 1.15 x as high above L as the third of those, up to 25 %. x > C fires a warning, t0 = the step's
  *           begin. Whatever x was, it goes into its block: a block median is not moved by it, and nothing latches.
