@@ -28,7 +28,17 @@
 
 #include "module.h"
 
-enum { BLOCK_MAX = 64, MEDIANS = 8, RESIDUALS = 64, RESIDUALS_KNOWN = 16, HIGHS = 8, HIGH_FOR = 128, NATURAL = 3, LEVEL_RUN = 8, WARM_BLOCKS = 3 };
+enum {
+	BLOCK_MAX = 64,
+	MEDIANS = 8,
+	RESIDUALS = 64,
+	RESIDUALS_KNOWN = 16,
+	HIGHS = 8,
+	HIGH_FOR = 128,
+	NATURAL = 3,
+	LEVEL_RUN = 8,
+	WARM_BLOCKS = 3
+};
 
 #define SIGMAS        6
 #define NOISE_MAX     0.20
@@ -36,7 +46,7 @@ enum { BLOCK_MAX = 64, MEDIANS = 8, RESIDUALS = 64, RESIDUALS_KNOWN = 16, HIGHS 
 #define NATURAL_MAX   0.25
 #define NATURAL_SLACK 1.15
 /* Longer values are taken for this, so that no sum of differences leaves 64 bits: 13 days. */
-#define VALUE_MAX_NS  (INT64_C(1) << 50)
+#define VALUE_MAX_NS (INT64_C(1) << 50)
 
 struct difference_state {
 	uint32_t n_block; /* values in the block that is being filled */
@@ -145,13 +155,13 @@ static double natural(const struct difference_state *state, uint64_t index)
 
 /* How far above the line the ceiling is. */
 static double headroom(const struct triggers_engine *engine, const struct triggers_series *series,
-		       const struct difference_state *state, double line_ns,
-		       uint64_t index)
+		       const struct difference_state *state, double line_ns, uint64_t index)
 {
 	double floor = triggers_engine_option(engine, TRIGGERS_OPTION_DIFFERENCE_FLOOR) * line_ns;
 	double deviation = triggers_window_deviation(&state->residuals);
 	/* Of a few residuals it means little. */
-	if (state->residuals.count < RESIDUALS_KNOWN && deviation < triggers_window_deviation(&series->window))
+	if (state->residuals.count < RESIDUALS_KNOWN &&
+	    deviation < triggers_window_deviation(&series->window))
 		deviation = triggers_window_deviation(&series->window);
 	double noise = SIGMAS * deviation, most = NOISE_MAX * line_ns;
 	double usual = natural(state, index) * line_ns;
@@ -204,7 +214,8 @@ static void say(struct triggers_claim *claim, const struct triggers_series *seri
 	if (claim->step >= 0)
 		snprintf(number, sizeof(number), " %lld", (long long)claim->step);
 	snprintf(claim->evidence, sizeof(claim->evidence),
-		 "%.60s%s took %s, %.2f times the %s that the steps before it led to expect, and is above the ceiling of %s",
+		 "%.60s%s took %s, %.2f times the %s that the steps before it led to expect, and is above "
+		 "the ceiling of %s",
 		 triggers_series_text(series, what), number, triggers_duration_text(claim->value, took),
 		 claim->value / claim->expected, triggers_duration_text(claim->expected, expected),
 		 triggers_duration_text(ceiling_ns, ceiling));
@@ -233,13 +244,14 @@ static void fire(struct triggers_engine *engine, struct triggers_series *series,
 }
 
 /* Holds a value against the ceiling; true where it is above. */
-static int judge(struct triggers_engine *engine, struct triggers_series *series, struct difference_state *state,
-		 const struct triggers_reading *reading, unsigned size)
+static int judge(struct triggers_engine *engine, struct triggers_series *series,
+		 struct difference_state *state, const struct triggers_reading *reading, unsigned size)
 {
 	double line_ns = (double)line(state, size), expected = line_ns * reading->after_factor;
 	double floor = triggers_engine_option(engine, TRIGGERS_OPTION_DIFFERENCE_FLOOR);
 	double share = expected > 0 ? reading->value / expected - 1 : 0;
-	double ceiling_ns = expected * (1 + reading->after_slack) + headroom(engine, series, state, expected, reading->index);
+	double ceiling_ns = expected * (1 + reading->after_slack) +
+			    headroom(engine, series, state, expected, reading->index);
 	if (!reading->after_phase)
 		triggers_window_insert(&state->residuals, (float)(reading->value - line_ns), 0);
 	if (share > floor) {

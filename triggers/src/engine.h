@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's own state: for engine.c and state.c alone. Modules use module.h. */
+/* The engine's own state: for the files of the engine alone. Modules use module.h. */
 #ifndef TRIGGERS_ENGINE_H
 #define TRIGGERS_ENGINE_H
 
@@ -8,6 +8,7 @@
 #include "peers.h"
 #include "rules.h"
 
+enum { TRIGGERS_GRACE_STEPS = 3 }; /* may be slow after a start, restore, recompile */
 enum { TRIGGERS_PROPOSED_MAX = 4 }; /* modules that grade: latency_spike, shift, difference, and one to come */
 
 struct triggers_engine {
@@ -31,5 +32,30 @@ struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
 					    uint32_t id);
 void triggers_engine_remove(struct triggers_engine *engine, struct triggers_series *series);
 void *triggers_series_state(struct triggers_series *series, unsigned module);
+
+static inline int64_t triggers_limited(int64_t ns)
+{
+	return ns > TRIGGERS_NS_MAX ? TRIGGERS_NS_MAX : ns < -TRIGGERS_NS_MAX ? -TRIGGERS_NS_MAX : ns;
+}
+
+/* "train", "" and NULL. */
+int triggers_phase_is_train(const char *phase);
+/* The series that samples of this phase belong to: itself, or its child for steps and spans of another phase. */
+struct triggers_series *triggers_engine_route(struct triggers_engine *engine, struct triggers_series *series,
+					      const char *phase);
+
+/* open.c */
+void triggers_source_progress(struct triggers_source *source, int64_t now_ns);
+/* Open no more; modules have been told. */
+void triggers_engine_shut(struct triggers_engine *engine, struct triggers_series *parent,
+			  struct triggers_series *series);
+/* Ends without a sample; `died`: with its producer. */
+void triggers_engine_close(struct triggers_engine *engine, struct triggers_series *parent,
+			   struct triggers_series *series, int64_t now_ns, int died);
+void triggers_engine_close_current(struct triggers_engine *engine, struct triggers_series *parent, int64_t now_ns,
+				   int died);
+
+/* claims.c: settles what was proposed about the reading that is being observed. */
+void triggers_engine_decide(struct triggers_engine *engine);
 
 #endif

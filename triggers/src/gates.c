@@ -137,7 +137,8 @@ static int is_coalesced(struct triggers_gates *gates, const struct triggers_engi
  */
 static unsigned cooling_place(const struct triggers_claim *claim)
 {
-	int is_step = claim->series && triggers_series_is_train(claim->series) && claim->graded && !claim->lasting;
+	int is_step =
+		claim->series && triggers_series_is_train(claim->series) && claim->graded && !claim->lasting;
 	return triggers_module_number(is_step ? &triggers_module_difference : claim->module);
 }
 

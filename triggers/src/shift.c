@@ -120,19 +120,21 @@ static void shift_create(struct triggers_engine *engine, struct triggers_series 
 	state->wanted = SETTLED_FROM;
 }
 
-static void say(struct triggers_claim *claim, const struct triggers_series *series, const struct shift_state *state)
+static void say(struct triggers_claim *claim, const struct triggers_series *series,
+		const struct shift_state *state)
 {
 	char now[TRIGGERS_DURATION_TEXT], before[TRIGGERS_DURATION_TEXT];
 	char what[2 * TRIGGERS_NAME_MAX], since[48] = "for a while";
 	if (state->t0_step >= 0)
 		snprintf(since, sizeof(since), "since step %lld", (long long)state->t0_step);
-	snprintf(claim->evidence, sizeof(claim->evidence), "%.60s has been taking %s %s, %.1f %% more than the %s before",
+	snprintf(claim->evidence, sizeof(claim->evidence),
+		 "%.60s has been taking %s %s, %.1f %% more than the %s before",
 		 triggers_series_text(series, what), triggers_duration_text(claim->value, now), since,
 		 100 * (claim->value / claim->expected - 1), triggers_duration_text(claim->expected, before));
 }
 
-static void fire(struct triggers_engine *engine, struct triggers_series *series, const struct shift_state *state,
-		 const struct triggers_reading *reading, double now)
+static void fire(struct triggers_engine *engine, struct triggers_series *series,
+		 const struct shift_state *state, const struct triggers_reading *reading, double now)
 {
 	if (!series->alarms)
 		return;
@@ -166,7 +168,8 @@ static void shift_rebase(struct triggers_engine *engine, struct triggers_series 
 	unsigned used = count < KEPT ? count : KEPT;
 	memcpy(sorted, values, used * sizeof(*sorted));
 	qsort(sorted, used, sizeof(*sorted), ascending);
-	if (used && state->level > 0 && (double)sorted[used / 2] > state->level * (1 + LEAST) && !reading->stalled)
+	if (used && state->level > 0 && (double)sorted[used / 2] > state->level * (1 + LEAST) &&
+	    !reading->stalled)
 		fire(engine, series, state, reading, (double)sorted[used / 2]);
 	forget(state, values, count);
 }
