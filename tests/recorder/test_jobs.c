@@ -198,7 +198,8 @@ int main(int argc, char **argv)
 	suite_add_tcase(suite, language);
 	tcase_add_checked_fixture(scripted, NULL, tear_down);
 	tcase_add_checked_fixture(restarted, NULL, tear_down);
-	tcase_set_timeout(restarted, 60);
+	tcase_set_timeout(scripted, 60);
+	tcase_set_timeout(restarted, 120);
 	tcase_add_loop_test(scripted, fires_what_is_wanted_and_nothing_else, 0, n_scripts);
 	tcase_add_loop_test(restarted, restarts_around_a_firing_change_nothing, 0, n_scripts);
 	tcase_add_loop_test(restarted, a_restart_changes_nothing, 0, n_scripts);

@@ -176,7 +176,7 @@ int main(void)
 {
 	Suite *suite = suite_create("jobs_random");
 	TCase *any = tcase_create("any job");
-	tcase_set_timeout(any, 60);
+	tcase_set_timeout(any, 120);
 	tcase_add_checked_fixture(any, NULL, tear_down);
 	tcase_add_loop_test(any, restarts_change_nothing, 0, JOBS);
 	tcase_add_loop_test(any, what_must_hold_of_any_job, 0, JOBS);
