@@ -305,6 +305,8 @@ static void difference_believe(const struct triggers_engine *engine, const struc
 		return;
 	belief->line = (double)line(state, block_size(engine));
 	belief->line_ceiling = belief->line + headroom(engine, series, state, belief->line, series->samples);
+	if (series->alarms && belief->line_ceiling < belief->warn)
+		belief->warn = belief->line_ceiling;
 }
 
 static void difference_save(const void *state_, struct triggers_writer *writer)

@@ -173,7 +173,8 @@ struct triggers_belief {
 	uint64_t samples;
 	double median, deviation; /* running median and 1.4826 x MAD; ns or the counter's unit */
 	double ceiling;           /* from where latency_spike fires */
-	double warn, critical;    /* from where it does so with that severity; never below the ceiling */
+	double warn;              /* from where it, or difference, does so as a warning */
+	double critical;          /* from where it does so as critical */
 	double deadline_ns;       /* of an open step; 0 = none learned yet */
 	double line, line_ceiling; /* difference: expected next value and its ceiling; 0 = not known yet */
 	double level;              /* shift: the usual level it compares with; 0 = none yet */
