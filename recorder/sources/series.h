@@ -32,9 +32,9 @@ enum {
 	SERIES_PATTERNS_MAX = 256,
 	SERIES_FOLLOWED_MAX = 1024,
 	SERIES_SAMPLES_A_TICK = 1024,
-	SERIES_KNOWN_MAX = 1 << 16,   /* (source, track, name) seen so far */
-	SERIES_TEXTS_MAX = 4096,      /* names that come without an id */
-	SERIES_STEPS_MAX = 1024       /* step series, phases, and alarming spans that may be open */
+	SERIES_KNOWN_MAX = 1 << 16, /* (source, track, name) seen so far */
+	SERIES_TEXTS_MAX = 4096,    /* names that come without an id */
+	SERIES_STEPS_MAX = 1024     /* step series, phases, and alarming spans that may be open */
 };
 
 struct series;
@@ -63,31 +63,33 @@ struct series_source {
 };
 
 struct series_event {
-	uint8_t kind;     /* enum drec_kind */
-	uint16_t mark;    /* enum drec_mark of marks */
+	uint8_t kind;  /* enum drec_kind */
+	uint16_t mark; /* enum drec_mark of marks */
 	uint32_t track;
 	uint32_t name;    /* id; 0 = text (may be NULL) */
 	const char *text; /* not terminated */
 	size_t text_bytes;
 	int64_t start_ns, end_ns;
-	uint64_t id;      /* the step number of step marks */
-	double value;     /* of counters */
-	int64_t sample;   /* the caller's own number, comes back in firings; -1 = none */
+	uint64_t id;    /* the step number of step marks */
+	double value;   /* of counters */
+	int64_t sample; /* the caller's own number, comes back in firings; -1 = none */
 };
 
 /* The engine is borrowed. -EINVAL: too many patterns. */
-int series_new(struct triggers_engine *engine, char *const *patterns, size_t count, struct series **ret_series);
+int series_new(struct triggers_engine *engine, char *const *patterns, size_t count,
+	       struct series **ret_series);
 void series_free(struct series *series);
 /* The job's own names of phases, borrowed for as long as the series live. */
 void series_phases(struct series *series, const struct phases *own);
 /* And of what is no own work. */
 void series_waits(struct series *series, const struct waits *own);
 
-void series_event(struct series *series, const struct series_source *source, const struct series_event *event);
+void series_event(struct series *series, const struct series_source *source,
+		  const struct series_event *event);
 
 /*
- * A step (mark DREC_MARK_STEP_BEGIN), phase or (mark 0) span is open now, as a ring's stacks say. May be told again and
- * again; of one thread the outermost first. Spans matter where they are a phase or may alarm.
+ * A step (mark DREC_MARK_STEP_BEGIN), phase or (mark 0) span is open now, as a ring's stacks say. May be told
+ * again and again; of one thread the outermost first. Spans matter where they are a phase or may alarm.
  */
 void series_open(struct series *series, const struct series_source *source, unsigned mark, uint32_t track,
 		 uint32_t name, int64_t start_ns, uint64_t step);
@@ -105,13 +107,10 @@ void series_source_end(struct series *series, uint32_t source);
 /* A tick has begun: there is time for new samples. */
 void series_tick(struct series *series);
 
-/* Whether a name fits a pattern, in which '*' stands for any text. */
-int series_matches(const char *pattern, const char *name);
-
 struct series_counters {
-	uint64_t samples;   /* handed to the engine */
-	uint64_t left_out;  /* samples of followed series that there was no time for */
-	uint64_t no_room;   /* events whose series there was no room for */
+	uint64_t samples;  /* handed to the engine */
+	uint64_t left_out; /* samples of followed series that there was no time for */
+	uint64_t no_room;  /* events whose series there was no room for */
 	uint32_t alarming, followed;
 };
 const struct series_counters *series_counters(const struct series *series);
@@ -120,9 +119,9 @@ const struct series_counters *series_counters(const struct series *series);
 int64_t series_last_step(const struct series *series, uint32_t source);
 
 /*
- * What is known beside the engine: what is open and in which phase, and the work of steps that go on. Saved and restored
- * with it, into new series; what the engine does not know any more is left out. The length, or -ENOSPC; call with NULL, 0
- * to learn it. -EBADMSG: damaged, or of another version; then nothing is known.
+ * What is known beside the engine: what is open and in which phase, and the work of steps that go on. Saved
+ * and restored with it, into new series; what the engine does not know any more is left out. The length, or
+ * -ENOSPC; call with NULL, 0 to learn it. -EBADMSG: damaged, or of another version; then nothing is known.
  */
 int64_t series_save(const struct series *series, void *out, size_t room);
 int series_restore(struct series *series, const void *bytes, size_t count);

@@ -116,8 +116,8 @@ static const struct {
 
 START_TEST(patterns_match)
 {
-	ck_assert_msg(series_matches(matches[_i].pattern, matches[_i].name) == matches[_i].fits, "\"%s\" on \"%s\"",
-		      matches[_i].pattern, matches[_i].name);
+	ck_assert_msg(triggers_pattern_match(matches[_i].pattern, matches[_i].name) == matches[_i].fits,
+		      "\"%s\" on \"%s\"", matches[_i].pattern, matches[_i].name);
 }
 END_TEST
 
