@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* incidents/lifecycle.h: the object behind incidents.h, for lifecycle.c, jobs.c, suspicion.c and adopt.c. */
+/*
+ * incidents/lifecycle.h: the object behind incidents.h, for the files that are parts of it.
+ *
+ *   lifecycle.c   the object, its incidents, and what they need of rings
+ *   begin.c       a firing: pins, what the rings say, collectors
+ *   join.c        firings that join, causes that are over
+ *   tick.c        time passes, until it is written
+ *   jobs.c        disk work, and the state that follows from it
+ *   outcomes.c    what came of alerts
+ *   suspicion.c   pins before anything fires
+ *   adopt.c       what daemons before this one left
+ *
+ * All of it is of the loop thread; only jobs.c has parts that run on a worker.
+ */
 #ifndef RECORDER_INCIDENTS_LIFECYCLE_H
 #define RECORDER_INCIDENTS_LIFECYCLE_H
 
@@ -64,7 +77,16 @@ struct incident *incidents_find(struct incidents *incidents, const char *id);
 void incidents_add(struct incidents *incidents, struct incident *incident);
 void incidents_drop(struct incidents *incidents, struct incident *incident);
 
+/* Whether firings may still join: it waits for its post window. */
+static inline bool incident_waits(const struct incident *incident)
+{
+	return incident->state <= INCIDENT_POST;
+}
+
+/* begin.c: one was written, which later ones may follow. */
 void incidents_remember(struct incidents *incidents, const char *id, int64_t a_ns, int64_t b_ns);
+/* Starts the collectors of what it is named after, unless some were started before. */
+void incidents_collect(struct incidents *incidents, struct incident *incident);
 
 /* jobs.c: disk work, and the state that follows from it. */
 void incidents_job_record(struct incidents *incidents, struct incident *incident);
@@ -73,7 +95,7 @@ void incidents_job_write(struct incidents *incidents, struct incident *incident)
 void incidents_job_finish(struct incidents *incidents, struct incident *incident);
 void incidents_job_resolve(struct incidents *incidents, struct incident *incident);
 void incidents_tell(struct incidents *incidents, struct incident *incident, const char *event);
-/* Takes in what waited for a job's end. */
+/* join.c: takes in what waited for a job's end. */
 void incidents_settle_waiting(struct incidents *incidents, struct incident *incident);
 
 /* adopt.c: lets go of what daemons of other stores pinned and left. */
