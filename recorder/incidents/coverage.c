@@ -4,85 +4,12 @@
  * from what was meant to be written. Whatever is not known to be there counts as missing: a window that is
  * called complete and is not would be worse than no window.
  */
+#include "coverage.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "incident.h"
-#include "ns.h"
-
-struct walk {
-	struct incident *incident;
-	struct incident_ring *ring;
-	unsigned ring_index;
-	struct incident_raw *raw;
-	struct drec_reader *reader;
-	bool seen[INCIDENT_CLASSES]; /* the ring brings this class at all */
-	uint64_t events[INCIDENT_CLASSES];
-	int64_t device_first_ns, device_last_ns; /* device events that came through the ring */
-};
-
-static bool text_begins(const char *text, uint32_t bytes, const char *with)
-{
-	size_t length = strlen(with);
-
-	return bytes >= length && !memcmp(text, with, length);
-}
-
-/* Tracks of device counters are named "device:<n>:…" in either part; sources write names as JSON strings. */
-static bool about_device(const struct drec_track_info *track)
-{
-	return text_begins(track->group, track->group_bytes, "device") ||
-	       text_begins(track->group, track->group_bytes, "\"device") ||
-	       text_begins(track->name, track->name_bytes, "device") ||
-	       text_begins(track->name, track->name_bytes, "\"device");
-}
-
-/* Kineto's and XPlane's categories of work that ran on a device. */
-static bool device_category(struct walk *walk, uint16_t category)
-{
-	static const char *const names[] = {"kernel", "gpu_memcpy", "gpu_memset", "device_op"};
-	const char *text;
-	uint32_t bytes;
-	unsigned kind;
-
-	if (category == 0 || drec_reader_text(walk->reader, category, &kind, &text, &bytes) < 0)
-		return false;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (bytes == strlen(names[i]) && !memcmp(text, names[i], bytes))
-			return true;
-	}
-	return false;
-}
-
-/* INCIDENT_CLASSES for what is in none. */
-static enum incident_class class_of(struct walk *walk, const struct drec_event *event)
-{
-	struct drec_track_info track = {0};
-	bool known = drec_reader_track(walk->reader, event->track, &track) == 0;
-
-	switch (event->kind) {
-	case DREC_MARK:
-		return INCIDENT_MARKS;
-	case DREC_COUNTER:
-		return known && about_device(&track) ? INCIDENT_DEVICE_COUNTERS : INCIDENT_HOST_COUNTERS;
-	case DREC_SPAN:
-	case DREC_INSTANT:
-	case DREC_BEGIN:
-	case DREC_END:
-	case DREC_ASYNC_BEGIN:
-	case DREC_ASYNC_INSTANT:
-	case DREC_ASYNC_END:
-		if (device_category(walk, event->category))
-			return INCIDENT_DEVICE_EVENTS;
-		return known && track.kind == DREC_TRACK_STREAM ? INCIDENT_DEVICE_LAUNCHES
-								: INCIDENT_HOST_SPANS;
-	default:
-		return INCIDENT_CLASSES;
-	}
-}
 
 static void add_gap(struct incident_coverage *coverage, int64_t a_ns, int64_t b_ns, const char *why)
 {
@@ -109,70 +36,6 @@ static void partial(struct incident_coverage *coverage, const char *why)
 	coverage->verdict = INCIDENT_PARTIAL;
 	if (!coverage->why[0])
 		snprintf(coverage->why, sizeof(coverage->why), "%s", why);
-}
-
-static bool in_windows(const struct incident *incident, int64_t start_ns, int64_t end_ns)
-{
-	for (unsigned i = 0; i < incident->n_windows; i++) {
-		if (start_ns <= incident->window[i].b_ns && end_ns >= incident->window[i].a_ns)
-			return true;
-	}
-	return false;
-}
-
-static int note_loss(struct walk *walk, const struct drec_event *event)
-{
-	struct incident *incident = walk->incident;
-	int64_t offset = incident->mono_to_unix_ns;
-	struct incident_loss loss = {
-		.ring = walk->ring_index, .reason = event->category, .count = event->dur_or_value};
-
-	loss.first_ns = incident_add_ns(drec_reader_mono_ns(walk->reader, event->start), offset);
-	loss.last_ns = incident_add_ns(drec_reader_mono_ns(walk->reader, event->id), offset);
-	if (!in_windows(incident, loss.first_ns, loss.last_ns))
-		return 0;
-	for (unsigned i = 0; i < incident->n_losses; i++) {
-		const struct incident_loss *known = &incident->loss[i];
-
-		if (known->ring == loss.ring && known->first_ns == loss.first_ns &&
-		    known->last_ns == loss.last_ns && known->reason == loss.reason)
-			return 0; /* both windows' files hold it */
-	}
-	if (incident->n_losses == INCIDENT_LOSSES_MAX)
-		incident->more_losses++;
-	else
-		incident->loss[incident->n_losses++] = loss;
-	return 0;
-}
-
-static int walk_event(void *context, const struct drec_event *event, const struct drec_place *place)
-{
-	struct walk *walk = context;
-	enum incident_class class;
-	int64_t start_ns, end_ns;
-	int r;
-
-	(void)place;
-	if (event->kind == DREC_LOSS)
-		return note_loss(walk, event);
-	class = class_of(walk, event);
-	if (class < INCIDENT_CLASSES)
-		walk->seen[class] = true;
-	r = drec_reader_event_time(walk->reader, event, &start_ns, &end_ns);
-	/* A part may hold events of the other window, too. */
-	if (r == 0 && !in_windows(walk->incident, start_ns, end_ns))
-		return 0;
-	walk->raw->events++;
-	if (class == INCIDENT_CLASSES)
-		return 0;
-	walk->events[class]++;
-	if (class == INCIDENT_DEVICE_EVENTS && r == 0) {
-		if (!walk->device_first_ns || start_ns < walk->device_first_ns)
-			walk->device_first_ns = start_ns;
-		if (end_ns > walk->device_last_ns)
-			walk->device_last_ns = end_ns;
-	}
-	return 0;
 }
 
 static const char *reason_words(uint32_t reason)
@@ -317,6 +180,8 @@ static void sum_up(const struct incident *incident, struct incident_coverage *co
 	coverage->recorded_ns = coverage->asked_ns - missing;
 }
 
+/* ---- device events, which exist only where a capture ran ---- */
+
 /* The parts of the windows that no capture and no range of ring events touches are gaps. */
 static void device_gaps(const struct incident *incident, struct incident_coverage *coverage, int64_t first_ns,
 			int64_t last_ns)
@@ -346,7 +211,7 @@ static void device_gaps(const struct incident *incident, struct incident_coverag
 	}
 }
 
-static void cover_device(struct incident *incident, const struct walk *totals)
+static void cover_device(struct incident *incident, const struct coverage_found *totals)
 {
 	struct incident_coverage *coverage = &incident->coverage[INCIDENT_DEVICE_EVENTS];
 	int64_t a_ns = incident_begin_ns(incident), b_ns = incident_end_ns(incident);
@@ -374,54 +239,25 @@ static void cover_device(struct incident *incident, const struct walk *totals)
 				 : "device events exist only where a capture ran");
 }
 
-static int walk_file(struct walk *walk, int raw_fd)
-{
-	struct incident_raw *raw = walk->raw;
-	struct drec_poll_stats stats = {0};
-	struct drec_open_info info[INCIDENT_OPEN_MAX];
-	struct drec_problem problem;
-	int r;
+/* ---- verdicts ---- */
 
-	r = drec_reader_open(raw_fd, raw->file, NULL, &walk->reader, &problem);
-	if (r < 0)
-		return r;
-	if (!drec_reader_window(walk->reader)) {
-		drec_reader_free(walk->reader);
-		return -EBADMSG;
-	}
-	/* The verdict is the one that was sealed into the file, not the one that was meant. */
-	raw->window = *drec_reader_window(walk->reader);
-	r = drec_reader_poll(walk->reader, walk_event, walk, 0, &stats);
-	if (r > 0)
-		r = -EOVERFLOW;
-	if (r == 0 && stats.corrupt_bytes && raw->window.complete) {
-		raw->window.complete = 0;
-		raw->window.reason = DREC_INCOMPLETE_CORRUPT;
-	}
-	for (int i = 0, n = r == 0 ? drec_reader_open_spans(walk->reader, info, INCIDENT_OPEN_MAX) : 0;
-	     i < n && i < INCIDENT_OPEN_MAX; i++)
-		walk->seen[info[i].mark ? INCIDENT_MARKS : INCIDENT_HOST_SPANS] = true;
-	drec_reader_free(walk->reader);
-	walk->reader = NULL;
-	return r;
-}
-
-static void add_walk(struct incident *incident, struct walk *totals, const struct walk *walk)
+static void add_found(struct incident *incident, struct coverage_found *totals,
+		      const struct coverage_found *found)
 {
 	for (unsigned i = 0; i < INCIDENT_CLASSES; i++) {
-		totals->seen[i] |= walk->seen[i];
-		incident->coverage[i].events += walk->events[i];
+		totals->seen[i] |= found->seen[i];
+		incident->coverage[i].events += found->events[i];
 	}
-	if (walk->device_first_ns &&
-	    (!totals->device_first_ns || walk->device_first_ns < totals->device_first_ns))
-		totals->device_first_ns = walk->device_first_ns;
-	if (walk->device_last_ns > totals->device_last_ns)
-		totals->device_last_ns = walk->device_last_ns;
+	if (found->device_first_ns &&
+	    (!totals->device_first_ns || found->device_first_ns < totals->device_first_ns))
+		totals->device_first_ns = found->device_first_ns;
+	if (found->device_last_ns > totals->device_last_ns)
+		totals->device_last_ns = found->device_last_ns;
 }
 
 /* Losses were read from all files by now, so each class can be judged. */
 static void judge(struct incident *incident, const bool (*brings)[INCIDENT_CLASSES],
-		  const struct walk *totals)
+		  const struct coverage_found *totals)
 {
 	for (unsigned class = 0; class < INCIDENT_DEVICE_EVENTS; class ++) {
 		struct incident_coverage *coverage = &incident->coverage[class];
@@ -464,7 +300,7 @@ static void judge_all(struct incident *incident)
 int incident_cover(struct incident *incident, int raw_fd)
 {
 	bool(*brings)[INCIDENT_CLASSES] = calloc(incident->n_rings + 1, sizeof(*brings));
-	struct walk totals = {0};
+	struct coverage_found totals = {0};
 
 	if (!brings)
 		return -ENOMEM;
@@ -474,15 +310,15 @@ int incident_cover(struct incident *incident, int raw_fd)
 		struct incident_ring *ring = &incident->rings[i];
 
 		for (unsigned f = 0; f < ring->n_raw; f++) {
-			struct walk walk = {
-				.incident = incident, .ring = ring, .ring_index = i, .raw = &ring->raw[f]};
+			struct coverage_found found = {0};
 
 			ring->raw[f].events = 0;
 			if (ring->raw[f].error == 0)
-				ring->raw[f].error = walk_file(&walk, raw_fd);
-			add_walk(incident, &totals, &walk);
+				ring->raw[f].error =
+					coverage_walk(incident, i, &ring->raw[f], raw_fd, &found);
+			add_found(incident, &totals, &found);
 			for (unsigned class = 0; class < INCIDENT_CLASSES; class ++)
-				brings[i][class] |= walk.seen[class];
+				brings[i][class] |= found.seen[class];
 		}
 	}
 	judge(incident, (const bool(*)[INCIDENT_CLASSES])brings, &totals);
@@ -510,48 +346,4 @@ void incident_device_sentence(const struct incident *incident, char *ret_text, s
 	}
 	snprintf(ret_text, room, "Device events for %lld.%lld s of %lld.%lld s; %s.", (long long)(have / 10),
 		 (long long)(have % 10), (long long)(asked / 10), (long long)(asked % 10), last);
-}
-
-static int64_t magnitude(int64_t value)
-{
-	return value < 0 ? ns_sub(0, value) : value;
-}
-
-static void mark_clock(struct incident *incident, const struct drec_anchor *at, int64_t by_ns,
-		       const char *what)
-{
-	struct incident_clock_mark *mark;
-
-	if (incident->n_clock_marks == INCIDENT_GAPS_MAX)
-		return;
-	mark = &incident->clock_mark[incident->n_clock_marks++];
-	mark->at_ns = incident_add_ns(at->mono_ns, incident->mono_to_unix_ns);
-	mark->by_ns = by_ns;
-	snprintf(mark->what, sizeof(mark->what), "%s", what);
-}
-
-void incident_clocks(struct incident *incident)
-{
-	enum { STEP_NS = 1000000 };
-
-	incident->n_clock_marks = 0;
-	incident->clock_error_ns = 0;
-	for (size_t i = 1; i < incident->n_anchors; i++) {
-		const struct drec_anchor *before = &incident->anchors[i - 1], *at = &incident->anchors[i];
-		/* `recover` has them from the ring alone, which may say anything. */
-		int64_t stepped = ns_sub(ns_sub(at->real_ns, at->mono_ns), ns_sub(before->real_ns, before->mono_ns));
-		int64_t slept = ns_sub(ns_sub(at->boot_ns, at->mono_ns), ns_sub(before->boot_ns, before->mono_ns));
-		int64_t unix_ns = incident_add_ns(at->mono_ns, incident->mono_to_unix_ns);
-
-		if (unix_ns < incident_begin_ns(incident) || unix_ns > incident_end_ns(incident))
-			continue;
-		if (magnitude(slept) >= STEP_NS)
-			mark_clock(incident, at, slept, "suspend");
-		else if (magnitude(stepped) >= STEP_NS)
-			mark_clock(incident, at, stepped, "step");
-		else if (magnitude(stepped) > incident->clock_error_ns)
-			incident->clock_error_ns = magnitude(stepped);
-		if (before->clocksource != at->clocksource)
-			mark_clock(incident, at, 0, "clocksource");
-	}
 }

@@ -252,18 +252,27 @@ int incident_cover(struct incident *incident, int raw_fd);
  * NULL if none was. */
 const struct incident_open *incident_innermost(const struct incident *incident, uint32_t ring);
 
+/* The ring of the first firing; UINT32_MAX: it has none. */
+uint32_t incident_first_ring(const struct incident *incident);
+/* The first firing's job; with several on a host each is told apart by it. */
+const char *incident_job(const struct incident *incident);
+/* The rank to look at: that which the others wait for, else the first to be noticed; UINT32_MAX = not known. */
+uint32_t incident_rank(const struct incident *incident);
+
 /* Which ranks the others wait for: see apart.c. */
 struct incident_apart {
 	uint32_t ring;          /* the first that stands apart */
 	unsigned n_apart;       /* how many do */
 	unsigned n_waiting;     /* how many are alike */
-	const char *waiting_in; /* what those are inside of */
+	unsigned n_stepping;    /* how many have a step open */
+	const char *waiting_in; /* what those that are alike are inside of */
 };
+/* False where none stands apart; then how many are alike is known all the same, and `ring` is UINT32_MAX. */
 bool incident_apart(const struct incident *incident, struct incident_apart *ret_apart);
 
 /* One sentence about device events, the same everywhere. */
 void incident_device_sentence(const struct incident *incident, char *ret_text, size_t room);
-/* Clock steps and the error bound from the anchors. */
+/* clocks.c: clock steps and the error bound from the anchors. */
 void incident_clocks(struct incident *incident);
 
 /* report.c */
