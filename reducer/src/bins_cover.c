@@ -32,12 +32,14 @@ void reducer_cover_clear(struct reducer_cover *cover)
 	*cover = (struct reducer_cover){0};
 }
 
-/* The first range that ends after `time`; count if there is none. Nearly sorted input finds it at the end. */
+/* The first range that ends after `time`; count if there is none. Nearly sorted input finds it among the last ones. */
 static uint32_t first_ending_after(const struct reducer_cover *cover, int64_t time)
 {
+	enum { LAST = 4 };
 	uint32_t low = 0, high = cover->count;
-	if (high == 0 || cover->range[high - 1].to <= time)
-		return high;
+	for (int i = 0; i < LAST; i++, high--)
+		if (high == 0 || cover->range[high - 1].to <= time)
+			return high;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 		if (cover->range[middle].to > time)
