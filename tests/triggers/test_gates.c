@@ -68,7 +68,7 @@ START_TEST(cooldown_yields_to_the_more_severe)
 	watch_steady(&watch, step, 53, S);
 	watch_sample(&watch, step, 2 * S, NULL);
 	triggers_engine_settled(watch.engine, watch.now_ns);
-	watch_steady(&watch, step, 11, S);
+	watch_steady(&watch, step, 1, S);
 	watch_sample(&watch, step, 2 * S, NULL);
 	ck_assert_uint_eq(watch.passed, 1);
 	ck_assert_uint_eq(count_of("latency_spike", TRIGGERS_COOLDOWN), 1);
@@ -78,6 +78,37 @@ START_TEST(cooldown_yields_to_the_more_severe)
 	watch_steady(&watch, step, 75, S);
 	watch_sample(&watch, step, 5 * S, NULL);
 	ck_assert_uint_eq(watch.passed, 3);
+}
+END_TEST
+
+/* How many steps after a slow one another as slow is an incident again. */
+START_TEST(slow_steps_cool_by_steps)
+{
+	static const struct {
+		int64_t step_ns;
+		double slow;
+		int held, passes;
+	} of[] = {
+		{500 * MS, 1.2, 16, 22}, /* 20 steps, less the slow ones' own length */
+		{500 * MS, 1.35, 16, 22}, {500 * MS, 1.5, 2, 5},  /* 4 of them */
+		{500 * MS, 2, 1, 5},      {10 * MS, 2, 190, 205}, /* 2 s at least */
+		{20 * S, 1.2, 1, 3},                              /* never longer than the minute */
+		{500 * MS, 4, 100, 125},                          /* critical: the whole minute */
+	};
+	int64_t step_ns = of[_i].step_ns, slow_ns = (int64_t)((double)step_ns * of[_i].slow);
+	for (int passes = 0; passes < 2; passes++) {
+		if (passes) {
+			teardown();
+			setup();
+		}
+		watch_steady(&watch, step, 60, step_ns);
+		watch_sample(&watch, step, slow_ns, NULL);
+		ck_assert_uint_eq(watch.passed, 1);
+		triggers_engine_settled(watch.engine, watch.now_ns);
+		watch_steady(&watch, step, passes ? of[_i].passes : of[_i].held, step_ns);
+		watch_sample(&watch, step, slow_ns, NULL);
+		ck_assert_uint_eq(watch.passed, passes ? 2 : 1);
+	}
 }
 END_TEST
 
@@ -466,6 +497,7 @@ int main(void)
 	add(suite, "warm-up", warmup_holds_back);
 	add(suite, "compile", first_steps_after_a_compile_are_excused);
 	add(suite, "cooldown", cooldown_yields_to_the_more_severe);
+	add_loop(suite, "cooldown in steps", slow_steps_cool_by_steps, 7);
 	add(suite, "coalescing", later_firings_join_while_it_waits);
 	add(suite, "budget of an hour", budgets_keep_half_for_critical);
 	add(suite, "budget of a day", budget_of_a_day);

@@ -10,6 +10,12 @@
 /* By how much more than the last one a firing must exceed the usual to be news in its cooldown. */
 #define WORSE 1.25
 
+/* For so many steps, but at least 2 s, another slow step is no news; one that is large, for fewer. */
+#define LARGE            0.4
+#define COOLING_STEPS    20
+#define COOLING_LARGE    4
+#define COOLING_LEAST_NS INT64_C(2000000000)
+
 enum { PERIOD_LONG = 100, PERIOD_MIN = 8 }; /* closer alarms are a cluster, not a period */
 
 void triggers_gates_init(struct triggers_gates *gates)
@@ -131,15 +137,33 @@ static int is_coalesced(struct triggers_gates *gates, const struct triggers_engi
 	return gates->waiting && (!claim->by_hand || gates->waiting_by_hand);
 }
 
+/* How long one step of training took. */
+static int is_of_step(const struct triggers_claim *claim)
+{
+	return claim->series && triggers_series_is_train(claim->series) && claim->graded && !claim->lasting;
+}
+
 /*
  * Those that judge the same lengths cool down together: else each would in turn tell of what the other has told. A slow
  * evaluation or span says nothing of the steps of training, which only both of them judge.
  */
 static unsigned cooling_place(const struct triggers_claim *claim)
 {
-	int is_step =
-		claim->series && triggers_series_is_train(claim->series) && claim->graded && !claim->lasting;
-	return triggers_module_number(is_step ? &triggers_module_difference : claim->module);
+	return triggers_module_number(is_of_step(claim) ? &triggers_module_difference : claim->module);
+}
+
+/* A minute is 200 steps of a fast job. What would be critical wakes somebody: it keeps all of it. */
+static int64_t cooldown_of(const struct triggers_engine *engine, const struct triggers_claim *claim)
+{
+	int64_t cooldown_ns = triggers_engine_option_ns(engine, TRIGGERS_OPTION_GATE_COOLDOWN);
+	if (!is_of_step(claim) ||
+	    excess(claim) >= triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_CRITICAL) - 1)
+		return cooldown_ns;
+	int64_t steps = excess(claim) < LARGE ? COOLING_STEPS : COOLING_LARGE;
+	int64_t step_ns = claim->series->source->step_ns;
+	int64_t steps_ns = step_ns < cooldown_ns ? steps * step_ns : cooldown_ns;
+	steps_ns = steps_ns > COOLING_LEAST_NS ? steps_ns : COOLING_LEAST_NS;
+	return steps_ns < cooldown_ns ? steps_ns : cooldown_ns;
 }
 
 /*
@@ -151,7 +175,7 @@ static int is_cooling(const struct triggers_gates *gates, const struct triggers_
 {
 	unsigned module = cooling_place(claim);
 	int64_t passed_ns = gates->passed_ns[module];
-	int64_t cooldown_ns = triggers_engine_option_ns(engine, TRIGGERS_OPTION_GATE_COOLDOWN);
+	int64_t cooldown_ns = cooldown_of(engine, claim);
 	if (claim->by_hand || passed_ns == INT64_MIN || (int)claim->severity > gates->passed_severity[module])
 		return 0;
 	if (claim->module == &triggers_module_stall)
@@ -179,9 +203,9 @@ static enum triggers_weight weight_of(const struct triggers_claim *claim)
 		return TRIGGERS_WEIGHT_LARGE;
 	if (claim->lasting)
 		return TRIGGERS_WEIGHT_MIDDLE;
-	return excess(claim) < 0.25  ? TRIGGERS_WEIGHT_SMALL
-	       : excess(claim) < 0.5 ? TRIGGERS_WEIGHT_MIDDLE
-				     : TRIGGERS_WEIGHT_LARGE;
+	return excess(claim) < 0.25    ? TRIGGERS_WEIGHT_SMALL
+	       : excess(claim) < LARGE ? TRIGGERS_WEIGHT_MIDDLE
+				       : TRIGGERS_WEIGHT_LARGE;
 }
 
 /* Whether one more fits a budget of `limit`, of which the share `reserve` is kept for the weightiest. */

@@ -2,7 +2,7 @@ driverec incidents --suppressed
 driverec run -q --store store -- true
 driverec incidents --suppressed --store store
 driverec incidents --suppressed --json --store store
-awk 'BEGIN { d[10] = 900; d[40] = 1600; d[60] = 620; d[115] = 800; d[129] = 850; d[150] = 810; print "["; t = 0; for (i = 0; i < 180; i++) { l = i in d ? d[i] : 500; printf "{\"ph\":\"X\",\"name\":\"ProfilerStep#%d\",\"pid\":1,\"tid\":1,\"ts\":1700000%06d000,\"dur\":%d000},\n", i, t, l; t += l + 1 } print "]" }' > trace.json
+awk 'BEGIN { d[10] = 900; d[40] = 1600; d[60] = 620; d[115] = 1500; d[129] = 1550; d[150] = 1510; print "["; t = 0; for (i = 0; i < 180; i++) { l = i in d ? d[i] : 500; printf "{\"ph\":\"X\",\"name\":\"ProfilerStep#%d\",\"pid\":1,\"tid\":1,\"ts\":1700000%06d000,\"dur\":%d000},\n", i, t, l; t += l + 1 } print "]" }' > trace.json
 echo '{"triggers":{"difference":{"floor":"900 %"}}}' > config.json; driverec run -q --config config.json --store store --feed trace.json 2> log
 driverec incidents --json --store store | grep -E '"(trigger|severity|step)"'
 driverec incidents --suppressed --store store
