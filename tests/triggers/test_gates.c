@@ -148,6 +148,31 @@ START_TEST(budgets_keep_half_for_critical)
 }
 END_TEST
 
+/* Slow steps that have spent what is theirs leave room for a shift, and shifts no more than leave to the others. */
+START_TEST(shifts_have_a_budget_of_their_own)
+{
+	int64_t level_ns = S;
+	watch_set(&watch, "gates.cooldown", "0 s");
+	watch_steady(&watch, step, 60, S);
+	for (int i = 0; i < 8; i++) {
+		watch_sample(&watch, step, 1800 * MS, NULL);
+		triggers_engine_settled(watch.engine, watch.now_ns);
+		watch_steady(&watch, step, 21 + 4 * i, S);
+	}
+	ck_assert_uint_gt(watch.by_gate[TRIGGERS_BUDGET_HOUR], 0);
+	ck_assert_uint_eq(count_of("shift", TRIGGERS_PASSED), 0);
+	for (int i = 0; i < 5; i++) {
+		level_ns = level_ns * 108 / 100;
+		watch_steady(&watch, step, 80, level_ns);
+		triggers_engine_settled(watch.engine, watch.now_ns);
+	}
+	ck_assert_uint_eq(count_of("shift", TRIGGERS_PASSED), 3);
+	ck_assert_uint_eq(count_of("shift", TRIGGERS_BUDGET_HOUR), 2);
+	watch_sample(&watch, step, 6 * S, NULL);
+	ck_assert_int_eq(watch.last_passed.severity, TRIGGERS_CRITICAL);
+}
+END_TEST
+
 START_TEST(budget_of_a_day)
 {
 	watch_set(&watch, "gates.per_day", "3");
@@ -500,6 +525,7 @@ int main(void)
 	add_loop(suite, "cooldown in steps", slow_steps_cool_by_steps, 7);
 	add(suite, "coalescing", later_firings_join_while_it_waits);
 	add(suite, "budget of an hour", budgets_keep_half_for_critical);
+	add(suite, "budget of shifts", shifts_have_a_budget_of_their_own);
 	add(suite, "budget of a day", budget_of_a_day);
 	add(suite, "own capture", own_captures_never_fire);
 	add_loop(suite, "own capture, margins", own_captures_from_one_step_before_to_two_after,

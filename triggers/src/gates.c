@@ -202,7 +202,7 @@ static enum triggers_weight weight_of(const struct triggers_claim *claim)
 	if (!claim->graded)
 		return TRIGGERS_WEIGHT_LARGE;
 	if (claim->lasting)
-		return TRIGGERS_WEIGHT_MIDDLE;
+		return TRIGGERS_WEIGHT_LASTING;
 	return excess(claim) < 0.25    ? TRIGGERS_WEIGHT_SMALL
 	       : excess(claim) < LARGE ? TRIGGERS_WEIGHT_MIDDLE
 				       : TRIGGERS_WEIGHT_LARGE;
@@ -212,16 +212,19 @@ static enum triggers_weight weight_of(const struct triggers_claim *claim)
 static int fits(const struct triggers_gates *gates, int64_t now_ns, int64_t period_ns, double limit,
 		double reserve, enum triggers_weight weight)
 {
-	static const double share[TRIGGERS_WEIGHT_LIMIT] = {1. / 3, 2. / 3, 1, 1};
-	double spent = 0, as_light = 0, open = 0;
+	static const double share[TRIGGERS_WEIGHT_LASTING] = {1. / 3, 2. / 3, 1};
+	double spent = 0, as_light = 0, open = 0, lasting = 0;
 	for (uint32_t i = 0; i < gates->n_spent; i++)
 		if (now_ns - gates->spent[i].at_ns < period_ns) {
 			spent++;
 			as_light += gates->spent[i].weight <= weight;
-			open += gates->spent[i].weight < TRIGGERS_WEIGHT_RESERVED;
+			open += gates->spent[i].weight < TRIGGERS_WEIGHT_LASTING;
+			lasting += gates->spent[i].weight == TRIGGERS_WEIGHT_LASTING;
 		}
 	if (weight == TRIGGERS_WEIGHT_RESERVED)
 		return spent + 1 <= limit;
+	if (weight == TRIGGERS_WEIGHT_LASTING)
+		return spent + 1 <= limit && (lasting < 1 || lasting + 1 <= limit * reserve / 2);
 	double open_limit = limit * (1 - reserve), light_limit = open_limit * share[weight];
 	if (light_limit < 1)
 		light_limit = 1; /* a small budget has room for a small one too, if for any */

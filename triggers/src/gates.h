@@ -14,7 +14,8 @@
  *                (warnings of steps: or 20 steps, 4 for one of 1.4 x, if that is less, but 2 s at least), at least
  *                as severe and about as bad: what exceeds the usual by a quarter more than the last one
  *                did passes. Not for a stall: it is still going on, and nothing else would ever tell of it
- *  budgets       at most 12 an hour and 48 a day; half of each only for critical firings and those by hand. Of the other
+ *  budgets       at most 12 an hour and 48 a day; half of each only for critical firings, those by hand, and up to half of
+ *                that half for shifts, which nothing would tell of again. Of the other
  *                half slow steps below 1.25 x the usual take at most a third, and below 1.4 x two thirds: a job that is
  *                noisy by nature must not spend what is wanted for the bad ones
  */
@@ -29,8 +30,9 @@ enum { TRIGGERS_CAPTURES_KEPT = 16, TRIGGERS_SPENT_MAX = 1024 };
 /* How bad a claim is: what it may spend. */
 enum triggers_weight {
 	TRIGGERS_WEIGHT_SMALL,    /* a length below 1.25 x the usual */
-	TRIGGERS_WEIGHT_MIDDLE,   /* below 1.4 x, or a shift */
+	TRIGGERS_WEIGHT_MIDDLE,   /* below 1.4 x */
 	TRIGGERS_WEIGHT_LARGE,    /* any other */
+	TRIGGERS_WEIGHT_LASTING,  /* a shift: it goes on, and is told of once */
 	TRIGGERS_WEIGHT_RESERVED, /* critical or by hand */
 	TRIGGERS_WEIGHT_LIMIT
 };
