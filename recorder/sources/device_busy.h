@@ -15,22 +15,6 @@
  * device_idle asks for idleness of 10 s and two steps, after steps and busy bins enough to know the device: a
  * capture of two steps shows none. 24 bytes a span of a device, and a wait.
  */
-/*
- * sources/device_busy.h: how busy each device of a capture was, as the counters device:<n>:busy for device_idle.
- *
- * Devices   Kineto: kernels, copies and fills (by category) of the GPU that is their pid. XPlane, and the Chrome
- *           JSON made of it: planes /device:<KIND>:<n>; of GPUs the lines "Stream...", of all others "XLA Ops",
- *           without infeed, outfeed, send and recv, in which a TPU waits.
- * Counter   percent of each bin that the union of those spans covers. A bin is a third of the median step, at least
- *           100 ms and at most 1 s; it is told at its end, from the first span of any device to the end of the
- *           capture.
- * Waits     the span of a host track by which the host waits (TransferToDevice, infeed, cudaStreamSynchronize, a
- *           loader's next, ...) that covers half of a bin goes along, so that the evidence can name it: of two that
- *           do, the one that began later.
- *
- * device_idle asks for idleness of 10 s and two steps, after steps and busy bins enough to know the device: a capture
- * of two steps shows none. 24 bytes a span of a device, and a wait.
- */
 #ifndef RECORDER_SOURCES_DEVICE_BUSY_H
 #define RECORDER_SOURCES_DEVICE_BUSY_H
 
