@@ -150,13 +150,15 @@ const struct config_row config_rows[] = {
 
 	ENGINE("gates.warmup_steps", COUNT, 4, 256, "16", "samples of a series before it may fire"),
 	ENGINE("gates.cooldown", DURATION, 0, DAY, "\"60 s\"",
-	       "how long the same trigger makes no second incident, unless it is more severe"),
+	       "how long the same trigger makes no second incident, unless it is more severe; after a slow step at "
+	       "most 20 steps"),
 	ENGINE("gates.coalesce", DURATION, 0, HOUR, "\"30 s\"",
 	       "how long at most an incident takes later firings in while it waits for its post window"),
 	ENGINE("gates.per_hour", COUNT, 1, 1000, "12", "incidents an hour at most"),
 	ENGINE("gates.per_day", COUNT, 1, 1000, "48", "incidents a day at most"),
 	ENGINE("gates.reserve_critical", PERCENT, 0, PPM, "\"50 %\"",
-	       "share of both budgets kept for critical firings and for incidents asked for by hand"),
+	       "share of both budgets kept for critical firings, for incidents asked for by hand and, up to half of "
+	       "it, for shifts"),
 
 	ROW("collect.any", COMMANDS, collect.collectors, 0, 0, "[]",
 	    "commands to run for every incident; what they print is kept in it"),
