@@ -120,8 +120,8 @@ void triggers_anomalies_restore(struct triggers_anomalies *anomalies, struct tri
 		anomaly->source = triggers_read_u32(cursor);
 		anomaly->job = triggers_read_u64(cursor);
 		anomaly->series = triggers_read_u32(cursor);
-		anomaly->t0_ns = triggers_read_ns(cursor);
-		anomaly->until_ns = triggers_read_ns(cursor);
+		anomaly->t0_ns = triggers_read_time(cursor);
+		anomaly->until_ns = triggers_read_time(cursor);
 		uint32_t flags = triggers_read_u32(cursor);
 		anomaly->is_stall = flags & 1;
 		anomaly->is_open = flags >> 1 & 1;

@@ -34,7 +34,7 @@ static void fill_firing(const struct triggers_engine *engine, const struct trigg
 		.detected_ns = claim->detected_ns,
 		.value = claim->value,
 		.expected = claim->expected,
-		.ratio = claim->expected != 0 ? claim->value / claim->expected : 0,
+		.ratio = triggers_ratio(claim->value, claim->expected),
 		.step = claim->step,
 		.sample = claim->sample,
 		.ongoing = claim->ongoing,

@@ -268,14 +268,13 @@ static void idle_restore(void *state_, struct triggers_cursor *cursor)
 	state->counted = flags >> 1 & 1;
 	state->used = triggers_read_u32(cursor);
 	state->last_ns = triggers_read_ns(cursor);
-	state->gap_ns = triggers_read_ns(cursor);
-	state->from_ns = triggers_read_ns(cursor);
+	state->gap_ns = triggers_read_time(cursor);
+	state->from_ns = triggers_read_time(cursor);
 	state->last = triggers_read_double(cursor);
 	state->usual = triggers_read_double(cursor);
 	if (state->fired)
 		triggers_firing_restore(&state->firing, cursor);
-	if (state->used > USED_FROM || state->gap_ns < 0 || state->gap_ns > TRIGGERS_NS_MAX / GAPS_MISSED ||
-	    state->from_ns == INT64_MIN)
+	if (state->used > USED_FROM || state->gap_ns < 0 || state->gap_ns > TRIGGERS_NS_MAX / GAPS_MISSED)
 		cursor->failed = 1;
 }
 

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * difference: a step is above a ceiling that follows where the series is going, after Babbage's Difference Engine.
+ * difference: a step is above a ceiling that follows where the series is going, after Babbage's Difference
+ * Engine.
  *
- * Formula   Values are cut into blocks of B; b_j = the median of block j, in whole ns. Backward differences of order k,
- *           d1 = b_j - b_(j-1), d2 = d1 - its predecessor, …, are tabulated with additions alone, so nothing drifts:
- *           the next block is expected at b_j + d1 + … + dk. The highest difference counts only as far as the one before
- *           it agrees (0 where the signs differ, else the smaller of the two): one odd block makes no trend.
- *           The line of value i = 0, 1, … after block j is L = b_j + (expected - b_j) (2 i + B + 1) / (2 B), a block median
- *           standing for the middle of its block. Ceiling C = L + med(r) + max(floor L, min(6 s, max(20 % L, 4.5 s))),
- *           r = the last 64 residuals x - L, s = 1.4826 x their MAD (of the first 16 residuals: no less than that of
- *           the steps): 20 % so that a noisy series is not let off everything, 4.5 so that it does not flood. A job
- *           that was above the floor three times in its last 128 values (eight are remembered) is noisy by nature: the
- *           ceiling is then at least 1.15 x as high above L as the third of those, up to 25 %. x > C fires a warning, t0 = the step's
- *           begin. Whatever x was, it goes into its block: a block median is not moved by it, and nothing latches.
- *           Eight values in a row above it and within 5 % of each other are a new level: the blocks begin again.
- * State     1,408 bytes a series of steps: the block, eight medians, 64 residuals, eight high values.
- * Cost      one subtraction, multiplication and division a step, an insertion into 64 residuals; a sort of B a block.
- * Defaults  order 1, B 16: on public logs blocks of 16 keep the noise of a line (1.25 s / 4) below the floor, and raw
- *           values of order 2 echo every outlier (0.92-1.00 false alarms a spike against 0.00). Floor 12.5 %: from
- *           10 to 14 % the firings of all triggers on five public sets fall from 12.6 to 11.2 in 10,000 steps, and the
- *           runs in which a step 1.15 x too slow is found from 0.92 to 0.87; docs/difference.md has the curve. Warm
- *           from three blocks on.
+ * Formula   Values are cut into blocks of B; b_j = the median of block j, in whole ns. Backward differences
+ *           of order k, d1 = b_j - b_(j-1), d2 = d1 - its predecessor, …, are tabulated with additions alone,
+ *           so nothing drifts: the next block is expected at b_j + d1 + … + dk. The highest difference counts
+ *           only as far as the one before it agrees (0 where the signs differ, else the smaller of the two):
+ *           one odd block makes no trend.
+ *           The line of value i = 0, 1, … after block j is L = b_j + (expected
+ *           - b_j) (2 i + B + 1) / (2 B), a block median standing for the middle of its block. Ceiling C = L
+ *           + med(r) + max(floor L, min(6 s, max(20 % L, 4.5 s))), r = the last 64 residuals x - L, s =
+ *           1.4826 x their MAD (of the first 16 residuals: no less than that of the steps): 20 % so that a
+ *           noisy series is not let off everything, 4.5 so that it does not flood. A job that was above the
+ *           floor three times in its last 128 values (eight are remembered) is noisy by nature: the ceiling
+ *           is then at least 1.15 x as high above L as the third of those, up to 25 %. x > C fires a warning,
+ *           t0 = the step's begin. Whatever x was, it goes into its block: a block median is not moved by it,
+ *           and nothing latches. Eight values in a row above it and within 5 % of each other are a new level:
+ *           the blocks begin again.
+ * State     1,104 bytes a series of steps: the block, eight medians, 64 residuals, eight high values.
+ * Cost      one subtraction, multiplication and division a step, an insertion into 64 residuals; a sort of B
+ *           a block.
+ * Defaults  order 1, B 16: on public logs blocks of 16 keep the noise of a line (1.25 s / 4) below the floor,
+ *           and raw values of order 2 echo every outlier (0.92-1.00 false alarms a spike against 0.00). Floor
+ *           12.5 %: from 10 to 14 % the firings of all triggers on five public sets fall from 12.6 to 11.2 in
+ *           10,000 steps, and the runs in which a step 1.15 x too slow is found from 0.92 to 0.87;
+ *           docs/difference.md has the curve. Warm from three blocks on.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,6 +15,7 @@
 #include <string.h>
 
 enum { PHASE_WARM = 4 };
+#define NEAR_NS INT64_C(60000000000)
 
 int triggers_engine_new(const struct triggers_listener *listener, struct triggers_engine **ret_engine)
 {
@@ -64,6 +65,15 @@ double triggers_engine_option(const struct triggers_engine *engine, enum trigger
 int64_t triggers_engine_option_ns(const struct triggers_engine *engine, enum triggers_option_id id)
 {
 	return (int64_t)(engine->option[id] * 1e9);
+}
+
+int64_t triggers_engine_near_now(const struct triggers_engine *engine, int64_t ns)
+{
+	if (engine->now_ns == INT64_MIN)
+		return ns;
+	if (ns > engine->now_ns + NEAR_NS)
+		return engine->now_ns + NEAR_NS;
+	return ns < engine->now_ns - NEAR_NS ? engine->now_ns - NEAR_NS : ns;
 }
 
 const struct triggers_rules *triggers_engine_rules(const struct triggers_engine *engine)
@@ -143,13 +153,13 @@ static int has_no_usual_length(const char *phase)
 
 struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
 					    const struct triggers_series_key *key, const char *name,
-					    uint32_t id)
+					    const char *phase, uint32_t id)
 {
 	size_t bytes = block_bytes(engine, key->role);
 	struct triggers_series *series;
 	if (id != TRIGGERS_SERIES_NONE) {
 		series = triggers_table_add_at(&engine->table, id, key->role, key->source, key->track, name,
-					       bytes);
+					       phase, bytes);
 	} else {
 		if (engine->table.count == TRIGGERS_SERIES_MAX) {
 			struct triggers_series *idle = triggers_table_idle(&engine->table, key->alarms);
@@ -157,10 +167,13 @@ struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
 				return NULL;
 			triggers_engine_remove(engine, idle);
 		}
-		series = triggers_table_add(&engine->table, key->role, key->source, key->track, name, bytes);
+		series = triggers_table_add(&engine->table, key->role, key->source, key->track, name, phase,
+					    bytes);
 	}
 	if (!series)
 		return NULL;
+	if (id == TRIGGERS_SERIES_NONE)
+		series->last_use = ++engine->table.uses;
 	series->rank = key->rank;
 	series->alarms = key->alarms;
 	series->learns = key->role != TRIGGERS_PHASE || !has_no_usual_length(name);
@@ -191,9 +204,9 @@ uint32_t triggers_engine_series(struct triggers_engine *engine, const struct tri
 		return TRIGGERS_SERIES_NONE;
 	snprintf(name, sizeof(name), "%s", key->name);
 	struct triggers_series *series =
-		triggers_table_find(&engine->table, key->role, key->source, key->track, name);
+		triggers_table_find(&engine->table, key->role, key->source, key->track, name, "");
 	if (!series)
-		series = triggers_engine_add(engine, key, name, TRIGGERS_SERIES_NONE);
+		series = triggers_engine_add(engine, key, name, "", TRIGGERS_SERIES_NONE);
 	return series ? series->id : TRIGGERS_SERIES_NONE;
 }
 
@@ -207,7 +220,7 @@ int triggers_phase_is_train(const char *phase)
 struct triggers_series *triggers_engine_route(struct triggers_engine *engine, struct triggers_series *series,
 					      const char *phase)
 {
-	char name[TRIGGERS_NAME_MAX];
+	char name[TRIGGERS_NAME_MAX], kept[TRIGGERS_NAME_MAX];
 	series->last_use = ++engine->table.uses;
 	if ((series->role != TRIGGERS_STEP && series->role != TRIGGERS_SPAN) ||
 	    triggers_phase_is_train(phase))
@@ -217,18 +230,18 @@ struct triggers_series *triggers_engine_route(struct triggers_engine *engine, st
 		return series;
 	snprintf(name, sizeof(name), series->role == TRIGGERS_SPAN ? "%s@%s" : "%.30s@%.30s", series->name,
 		 phase);
-	struct triggers_series *child = triggers_table_find(&engine->table, series->role,
-							    series->source->number, series->track, name);
+	snprintf(kept, sizeof(kept), "%s", phase);
+	struct triggers_series *child = triggers_table_find(&engine->table, series->role, series->source->number,
+							    series->track, name, kept);
 	if (!child) {
 		struct triggers_series_key key = {.role = series->role,
 						  .source = series->source->number,
 						  .rank = series->rank,
 						  .track = series->track,
 						  .alarms = series->alarms};
-		child = triggers_engine_add(engine, &key, name, TRIGGERS_SERIES_NONE);
+		child = triggers_engine_add(engine, &key, name, kept, TRIGGERS_SERIES_NONE);
 		if (!child)
 			return series;
-		snprintf(child->phase, sizeof(child->phase), "%s", phase);
 		child->learns = strcmp(phase, "first") != 0 && strcmp(phase, "compile") != 0;
 	}
 	child->parent = series->id;
@@ -304,30 +317,38 @@ static void signal_modules(struct triggers_engine *engine, const struct triggers
 			triggers_modules[i]->signal(engine, signal);
 }
 
+/* What ends with its producer, known by whichever series callers know it by. */
+static void close_own(struct triggers_engine *engine, struct triggers_series *series, int64_t now_ns)
+{
+	struct triggers_series *parent = triggers_table_get(&engine->table, series->parent);
+	triggers_engine_close(engine, parent && parent->open == series->id ? parent : series, series, now_ns, 1);
+}
+
 void triggers_engine_crash(struct triggers_engine *engine, uint32_t source, uint32_t rank, int64_t last_ns,
 			   int64_t now_ns, const char *evidence)
 {
 	struct triggers_signal signal = {.kind = TRIGGERS_SIGNAL_CRASH,
 					 .source = source,
 					 .rank = rank,
-					 .t0_ns = triggers_limited(last_ns),
+					 .t0_ns = triggers_limited(last_ns < now_ns ? last_ns : now_ns),
 					 .now_ns = triggers_limited(now_ns),
 					 .text = evidence};
 	signal_modules(engine, &signal);
 	for (uint32_t i = 0; i < engine->table.used; i++) {
 		struct triggers_series *series = engine->table.place[i];
 		if (series && series->source->number == source)
-			triggers_engine_close(engine, series, series, signal.now_ns, 1);
+			close_own(engine, series, signal.now_ns);
 	}
 }
 
 void triggers_engine_source_end(struct triggers_engine *engine, uint32_t source)
 {
+	int64_t now_ns = triggers_limited(engine->now_ns); /* it may not have ticked yet */
 	for (uint32_t i = 0; i < engine->table.used; i++) {
 		struct triggers_series *series = engine->table.place[i];
 		if (!series || series->source->number != source)
 			continue;
-		triggers_engine_close(engine, series, series, engine->now_ns, 1);
+		close_own(engine, series, now_ns);
 		triggers_engine_remove(engine, series);
 	}
 }
@@ -338,7 +359,7 @@ void triggers_engine_manual(struct triggers_engine *engine, uint32_t source, uin
 	struct triggers_signal signal = {.kind = TRIGGERS_SIGNAL_MANUAL,
 					 .source = source,
 					 .rank = rank,
-					 .t0_ns = triggers_limited(t0_ns),
+					 .t0_ns = triggers_limited(t0_ns < now_ns ? t0_ns : now_ns),
 					 .now_ns = triggers_limited(now_ns),
 					 .text = reason};
 	signal_modules(engine, &signal);

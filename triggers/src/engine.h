@@ -29,7 +29,7 @@ struct triggers_engine {
 /* A series with the state of its modules made, at `id` or (SERIES_NONE) anywhere. NULL: no room. */
 struct triggers_series *triggers_engine_add(struct triggers_engine *engine,
 					    const struct triggers_series_key *key, const char *name,
-					    uint32_t id);
+					    const char *phase, uint32_t id);
 void triggers_engine_remove(struct triggers_engine *engine, struct triggers_series *series);
 void *triggers_series_state(struct triggers_series *series, unsigned module);
 

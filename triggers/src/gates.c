@@ -39,8 +39,6 @@ static void follow_clock(struct triggers_gates *gates, int64_t now_ns)
 		clamp(&gates->waiting_ns, now_ns);
 		for (int i = 0; i < TRIGGERS_MODULES_MAX; i++)
 			clamp(&gates->passed_ns[i], now_ns);
-		for (uint32_t i = 0; i < gates->n_spent; i++)
-			clamp(&gates->spent[i].at_ns, now_ns);
 	}
 	gates->now_ns = now_ns;
 }
@@ -61,7 +59,7 @@ static int touches_capture(const struct triggers_gates *gates, const struct trig
 
 static double excess(const struct triggers_claim *claim)
 {
-	return claim->expected > 0 ? claim->value / claim->expected - 1 : 0;
+	return claim->expected > 0 ? triggers_ratio(claim->value, claim->expected) - 1 : 0;
 }
 
 /* Within 2 samples or 0.5 %; of short gaps within one, as there are few of them to be alike by chance. */
@@ -111,7 +109,7 @@ static void remember_alarm(struct triggers_series *series, const struct triggers
 	memmove(series->alarm_excess + 1, series->alarm_excess, 3 * sizeof(series->alarm_excess[0]));
 	series->alarm_index[0] = claim->index;
 	series->alarm_excess[0] = claim->graded ? (float)excess(claim) : FLT_MAX;
-	series->n_alarm_index++;
+	series->n_alarm_index += series->n_alarm_index < UINT32_MAX;
 }
 
 /* True where the claim falls below a note. */
@@ -234,9 +232,11 @@ static int fits(const struct triggers_gates *gates, int64_t now_ns, int64_t peri
 static enum triggers_gate spend(struct triggers_gates *gates, const struct triggers_engine *engine,
 				const struct triggers_claim *claim)
 {
-	int64_t now_ns = claim->detected_ns;
+	int64_t now_ns = triggers_engine_near_now(engine, claim->detected_ns);
 	enum triggers_weight weight = weight_of(claim);
 	double reserve = triggers_engine_option(engine, TRIGGERS_OPTION_GATE_RESERVE);
+	for (uint32_t i = 0; i < gates->n_spent; i++)
+		clamp(&gates->spent[i].at_ns, now_ns);
 	forget_older_than_a_day(gates, now_ns);
 	if (!fits(gates, now_ns, HOUR_NS, triggers_engine_option(engine, TRIGGERS_OPTION_GATE_HOUR), reserve,
 		  weight))
@@ -372,13 +372,13 @@ void triggers_gates_restore(struct triggers_gates *gates, struct triggers_cursor
 	uint32_t waiting = triggers_read_u32(cursor);
 	gates->waiting = waiting & 1;
 	gates->waiting_by_hand = waiting >> 1 & 1;
-	gates->waiting_ns = triggers_read_ns(cursor);
+	gates->waiting_ns = triggers_read_time(cursor);
 	triggers_anomalies_restore(&gates->anomalies, cursor);
 	uint32_t n_spent = triggers_read_u32(cursor);
 	if (n_spent > TRIGGERS_SPENT_MAX)
 		cursor->failed = 1;
 	for (uint32_t i = 0; i < n_spent && !cursor->failed; i++) {
-		gates->spent[i].at_ns = triggers_read_ns(cursor);
+		gates->spent[i].at_ns = triggers_read_time(cursor);
 		uint32_t weight = triggers_read_u32(cursor);
 		if (weight >= TRIGGERS_WEIGHT_LIMIT)
 			cursor->failed = 1;
@@ -390,7 +390,7 @@ void triggers_gates_restore(struct triggers_gates *gates, struct triggers_cursor
 	if (gates->n_captures >= 2 * TRIGGERS_CAPTURES_KEPT)
 		cursor->failed = 1;
 	for (int i = 0; i < TRIGGERS_CAPTURES_KEPT; i++) {
-		gates->capture[i].begin_ns = triggers_read_ns(cursor);
-		gates->capture[i].end_ns = triggers_read_ns(cursor);
+		gates->capture[i].begin_ns = triggers_read_time(cursor);
+		gates->capture[i].end_ns = triggers_read_time(cursor);
 	}
 }

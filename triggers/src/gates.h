@@ -17,7 +17,8 @@
  *  budgets       at most 12 an hour and 48 a day; half of each only for critical firings, those by hand, and up to half of
  *                that half for shifts, which nothing would tell of again. Of the other
  *                half slow steps below 1.25 x the usual take at most a third, and below 1.4 x two thirds: a job that is
- *                noisy by nature must not spend what is wanted for the bad ones
+ *                noisy by nature must not spend what is wanted for the bad ones. They are counted by the engine's clock,
+ *                from which a firing's own time may differ by a minute: else a producer that gives wrong times had no budget
  */
 #ifndef TRIGGERS_GATES_H
 #define TRIGGERS_GATES_H

@@ -3,19 +3,20 @@
  * latency_spike: one step, phase or span is far slower than the ones before it.
  *
  * Formula   m = median of the last W values, s = 1.4826 x MAD. A value x is high where
- *           x > e + max(6 s, 10 % e), e = m (for the first step after a phase: m times its usual slowness, see
- *           after_phase.h).
+ *           x > e + max(6 s, 10 % e), e = m (for the first step after a phase: m times its usual slowness,
+ *           see after_phase.h).
  *           Severity by the ratio x/e: note, warn from 1.5, critical from 3. Notes are only recorded.
  *           Then x goes into the window whatever it was: a window that kept high values out would alarm for
  *           ever after a shift (8,034 late alarms instead of 17 on real data).
- *           Eight high values in a row within 5 % of each other are a new level: the window begins again
- *           from them. Where more than 5 % of the window is high the series has two levels by nature
- *           (gradient accumulation, logging every k steps): a value then must exceed the upper one as well.
+ *           Eight high values in a row within 5 % of each other are a new level: the window begins again from
+ *           them. Where more than 5 % of the window is high the series has two levels by nature (gradient
+ *           accumulation, logging every k steps): a value then must exceed the upper one as well.
  *           A span (not a step) must also be slower by 5 ms and exceed 1.5 times the longest calm one in the
- *           window: operators vary with their shapes, steps do not. And it is no worse than what it does to a step,
- *           where their length is known: critical only if a step becomes so much longer, a note below 10 % of one.
+ *           window: operators vary with their shapes, steps do not. And it is no worse than what it does to a
+ *           step, where their length is known: critical only if a step becomes so much longer, a note below
+ *           10 % of one.
  *           t0 = the span's begin.
- * State     40 bytes a series, beside its window (5 bytes a value, shared by all modules).
+ * State     36 bytes a series, beside its window (5 bytes a value, shared by all modules).
  * Cost      a comparison for usual values; for high ones a walk of W/2 for the MAD, about 100 ns.
  * Defaults  W 128, 6 s, 10 %, 1.5, 3: public MLPerf logs (347 runs, 198,415 steps) have a robust deviation of
  *           0.1-1.3 %, 0.07 % of steps beyond 1.5 x and half of those real stalls.
@@ -41,8 +42,8 @@ static double margin(const struct triggers_engine *engine, double deviation, dou
 }
 
 /* True once the last eight high values are a level of their own; then the series begins again from them. */
-static int new_level(struct triggers_engine *engine, struct triggers_series *series, struct spike_state *state,
-		     const struct triggers_reading *reading)
+static int new_level(struct triggers_engine *engine, struct triggers_series *series,
+		     struct spike_state *state, const struct triggers_reading *reading)
 {
 	double value = reading->value;
 	float level[LEVEL_RUN];
@@ -82,8 +83,8 @@ static int is_usual(const struct triggers_engine *engine, const struct triggers_
 }
 
 /* By how much it is too slow; of a span no more than it makes a step longer. */
-static enum triggers_severity severity_of(const struct triggers_engine *engine, const struct triggers_series *series,
-					  double value, double expected)
+static enum triggers_severity severity_of(const struct triggers_engine *engine,
+					  const struct triggers_series *series, double value, double expected)
 {
 	double step = series->role == TRIGGERS_SPAN ? (double)series->source->step_ns : 0;
 	double ratio = value / expected, longer = step > 0 ? 1 + (value - expected) / step : ratio;

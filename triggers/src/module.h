@@ -109,6 +109,8 @@ double triggers_engine_option(const struct triggers_engine *engine, enum trigger
 int64_t triggers_engine_option_ns(const struct triggers_engine *engine, enum triggers_option_id id);
 
 const struct triggers_rules *triggers_engine_rules(const struct triggers_engine *engine);
+/* A time that a producer gave, as far as it is within a minute of the last tick: what it may age budgets by. */
+int64_t triggers_engine_near_now(const struct triggers_engine *engine, int64_t ns);
 /* The series has seen enough to know what is usual. */
 int triggers_engine_is_warm(const struct triggers_engine *engine, const struct triggers_series *series);
 
@@ -157,6 +159,9 @@ void triggers_engine_unsuspect(struct triggers_engine *engine, const struct trig
 /* For a module that keeps ongoing firings in its state. */
 void triggers_firing_save(const struct triggers_firing *firing, struct triggers_writer *writer);
 void triggers_firing_restore(struct triggers_firing *firing, struct triggers_cursor *cursor);
+
+/* value / expected as a float can hold it; 0 where nothing is expected. */
+double triggers_ratio(double value, double expected);
 
 enum { TRIGGERS_DURATION_TEXT = 32 };
 /* "42.8 s", "310 ms", "17.0 us": three digits, for sentences. Returns `text`. */

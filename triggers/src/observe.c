@@ -9,6 +9,9 @@
 
 enum { STEP_KNOWN_FROM = 3 };
 
+/* Windows hold floats, and what is computed of two of them must be one, too. */
+#define VALUE_MAX 1e37
+
 static void read_sample(const struct triggers_engine *engine, const struct triggers_series *series,
 			const struct triggers_sample *sample, struct triggers_reading *reading)
 {
@@ -27,7 +30,7 @@ static void read_sample(const struct triggers_engine *engine, const struct trigg
 		.after_factor = 1,
 	};
 	if (series->role == TRIGGERS_COUNTER)
-		reading->value = sample->value;
+		reading->value = fmin(fmax(sample->value, -VALUE_MAX), VALUE_MAX);
 	else if (series->role == TRIGGERS_STEP)
 		reading->value -= (double)triggers_source_excused(series->source, start_ns, reading->end_ns);
 }

@@ -148,6 +148,8 @@ void triggers_engine_open(struct triggers_engine *engine, uint32_t id, int64_t s
 	if (parent->open == series->id && same_opening(series, start_ns, step))
 		return;
 	triggers_engine_close_current(engine, parent, start_ns, 0);
+	/* Opened by a parent that gave way: it must not count twice. */
+	triggers_engine_close(engine, parent, series, start_ns, 0);
 	series->is_open = 1;
 	series->open_ns = start_ns;
 	series->open_step = step;

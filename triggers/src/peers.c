@@ -224,9 +224,9 @@ static void restore_member(struct triggers_peer_group *group, struct triggers_cu
 	member->number = triggers_read_i64(cursor);
 	for (int i = 0; i < TRIGGERS_PEERS_STEPS; i++) {
 		member->work[i].value = triggers_read_double(cursor);
-		member->work[i].start_ns = triggers_read_ns(cursor);
+		member->work[i].start_ns = triggers_read_time(cursor);
 		member->work[i].sample = triggers_read_i64(cursor);
-		if (member->work[i].value < 0 || member->work[i].start_ns == INT64_MIN)
+		if (member->work[i].value < 0 || member->work[i].value > (double)TRIGGERS_NS_MAX)
 			cursor->failed = 1;
 	}
 	if (member->missed > TRIGGERS_PEERS_ABSENT)

@@ -112,6 +112,14 @@ int64_t triggers_read_ns(struct triggers_cursor *cursor)
 	return ns;
 }
 
+int64_t triggers_read_time(struct triggers_cursor *cursor)
+{
+	int64_t ns = triggers_read_ns(cursor);
+	if (ns == INT64_MIN)
+		cursor->failed = 1;
+	return ns == INT64_MIN ? 0 : ns;
+}
+
 float triggers_read_float(struct triggers_cursor *cursor)
 {
 	uint32_t bits = triggers_read_u32(cursor);

@@ -41,6 +41,8 @@ int64_t triggers_read_i64(struct triggers_cursor *cursor);
 /* A time: INT64_MIN = never, else within TRIGGERS_NS_MAX, so that differences of two cannot overflow. */
 #define TRIGGERS_NS_MAX (INT64_C(1) << 61)
 int64_t triggers_read_ns(struct triggers_cursor *cursor);
+/* The same of what always has a time: never fails the cursor, too. */
+int64_t triggers_read_time(struct triggers_cursor *cursor);
 /* Finite, else the cursor fails. */
 float triggers_read_float(struct triggers_cursor *cursor);
 double triggers_read_double(struct triggers_cursor *cursor);

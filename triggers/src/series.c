@@ -35,13 +35,14 @@ struct triggers_series *triggers_table_get(const struct triggers_table *table, u
 }
 
 struct triggers_series *triggers_table_find(const struct triggers_table *table, enum triggers_role role,
-					    uint32_t source, uint64_t track, const char *name)
+					    uint32_t source, uint64_t track, const char *name,
+					    const char *phase)
 {
 	uint32_t place = table->bucket[hash_of(role, source, track, name)];
 	while (place != TRIGGERS_SERIES_NONE) {
 		struct triggers_series *series = table->place[place];
 		if (series->role == role && series->source->number == source && series->track == track &&
-		    !strcmp(series->name, name))
+		    !strcmp(series->name, name) && !strcmp(series->phase, phase))
 			return series;
 		place = series->next;
 	}
@@ -112,7 +113,8 @@ void triggers_table_set_job(struct triggers_table *table, struct triggers_source
 }
 
 static struct triggers_series *add_at(struct triggers_table *table, uint32_t place, enum triggers_role role,
-				      uint32_t source, uint64_t track, const char *name, size_t bytes)
+				      uint32_t source, uint64_t track, const char *name, const char *phase,
+				      size_t bytes)
 {
 	struct triggers_series *series = calloc(1, bytes);
 	if (!series)
@@ -129,6 +131,7 @@ static struct triggers_series *add_at(struct triggers_table *table, uint32_t pla
 	series->track = track;
 	series->last_progress_ns = INT64_MIN;
 	snprintf(series->name, sizeof(series->name), "%s", name);
+	snprintf(series->phase, sizeof(series->phase), "%s", phase);
 	series->bucket = hash_of(role, source, track, series->name);
 	series->next = table->bucket[series->bucket];
 	table->bucket[series->bucket] = place;
@@ -140,7 +143,8 @@ static struct triggers_series *add_at(struct triggers_table *table, uint32_t pla
 }
 
 struct triggers_series *triggers_table_add(struct triggers_table *table, enum triggers_role role,
-					   uint32_t source, uint64_t track, const char *name, size_t bytes)
+					   uint32_t source, uint64_t track, const char *name,
+					   const char *phase, size_t bytes)
 {
 	if (table->count == TRIGGERS_SERIES_MAX)
 		return NULL;
@@ -148,18 +152,18 @@ struct triggers_series *triggers_table_add(struct triggers_table *table, enum tr
 	if (place == TRIGGERS_SERIES_MAX)
 		for (place = 0; table->place[place];)
 			place++;
-	return add_at(table, place, role, source, track, name, bytes);
+	return add_at(table, place, role, source, track, name, phase, bytes);
 }
 
 struct triggers_series *triggers_table_add_at(struct triggers_table *table, uint32_t id,
 					      enum triggers_role role, uint32_t source, uint64_t track,
-					      const char *name, size_t bytes)
+					      const char *name, const char *phase, size_t bytes)
 {
 	uint32_t place = id & PLACE_MASK;
 	if (table->place[place] || id >> TRIGGERS_PLACE_BITS >= GENERATION_LIMIT)
 		return NULL;
 	table->generation[place] = id >> TRIGGERS_PLACE_BITS;
-	return add_at(table, place, role, source, track, name, bytes);
+	return add_at(table, place, role, source, track, name, phase, bytes);
 }
 
 struct triggers_series *triggers_table_idle(struct triggers_table *table, int for_alarms)
@@ -169,7 +173,8 @@ struct triggers_series *triggers_table_idle(struct triggers_table *table, int fo
 	for (int i = 0; i < LOOKED_AT; i++) {
 		struct triggers_series *series = table->place[table->hand];
 		table->hand = (table->hand + 1) % TRIGGERS_SERIES_MAX;
-		if (!series || series->is_open || (series->alarms && !for_alarms))
+		if (!series || series->is_open || series->open != TRIGGERS_SERIES_NONE ||
+		    series->last_use == table->uses || (series->alarms && !for_alarms))
 			continue;
 		if (!idle || series->last_use < idle->last_use)
 			idle = series;
@@ -189,6 +194,22 @@ void triggers_table_remove(struct triggers_table *table, struct triggers_series 
 	table->count--;
 	source_drop(table, series->source);
 	free(series);
+}
+
+uint32_t triggers_table_newest_generation(const struct triggers_table *table)
+{
+	uint32_t newest = 0;
+	for (uint32_t i = 0; i < TRIGGERS_SERIES_MAX; i++)
+		if (table->generation[i] > newest)
+			newest = table->generation[i];
+	return newest;
+}
+
+void triggers_table_follow_generation(struct triggers_table *table, uint32_t newest)
+{
+	for (uint32_t i = 0; i < TRIGGERS_SERIES_MAX; i++)
+		if (!table->place[i])
+			table->generation[i] = newest % GENERATION_LIMIT;
 }
 
 void triggers_source_phase_begin(struct triggers_source *source, int64_t begin_ns)
@@ -244,7 +265,8 @@ void triggers_source_phase_end(struct triggers_source *source, int64_t begin_ns,
 	}
 	source->phase[source->n_phases % TRIGGERS_PHASES_KEPT] =
 		(struct triggers_phase){.begin_ns = begin_ns, .end_ns = end_ns, .beside = beside};
-	source->n_phases++;
+	if (++source->n_phases == 2 * TRIGGERS_PHASES_KEPT)
+		source->n_phases = TRIGGERS_PHASES_KEPT;
 	source->after_phase = 1;
 }
 

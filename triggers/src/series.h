@@ -2,12 +2,14 @@
 /*
  * Series and the sources they belong to: made by key, found by key or id, bounded in number.
  *
- * An id is place | generation << 14: one that was given up is never taken for its successor. A series is one
+ * An id is place | generation << 14: one that was given up is never taken for its successor, nor after a restore, where
+ * free places take the newest generation there was. A series is one
  * block of memory: this struct, the window's values, and the state of every module that watches its role.
  * Where the table is full the series unused for longest gives way, provided nothing of it is open.
  *
  * Steps of another phase than "train" are followed by a child series "step@eval" of their own: phases have
- * their own usual lengths. Callers and firings see only the parent.
+ * their own usual lengths. Callers and firings see only the parent. A child is found by name and phase, so that neither a
+ * name with an "@" nor two phases that are cut to one name are taken for each other.
  */
 #ifndef TRIGGERS_SERIES_H
 #define TRIGGERS_SERIES_H
@@ -110,18 +112,23 @@ struct triggers_table {
 void triggers_table_init(struct triggers_table *table);
 struct triggers_series *triggers_table_get(const struct triggers_table *table, uint32_t id);
 struct triggers_series *triggers_table_find(const struct triggers_table *table, enum triggers_role role,
-					    uint32_t source, uint64_t track, const char *name);
+					    uint32_t source, uint64_t track, const char *name,
+					    const char *phase);
 struct triggers_source *triggers_table_source(const struct triggers_table *table, uint32_t number);
 /* A series whose block has `bytes` bytes, the struct included, the rest zero; NULL where there is no room. */
 struct triggers_series *triggers_table_add(struct triggers_table *table, enum triggers_role role,
-					   uint32_t source, uint64_t track, const char *name, size_t bytes);
+					   uint32_t source, uint64_t track, const char *name,
+					   const char *phase, size_t bytes);
 /* The same at a given id, for restore: NULL also if the place is taken. */
 struct triggers_series *triggers_table_add_at(struct triggers_table *table, uint32_t id,
 					      enum triggers_role role, uint32_t source, uint64_t track,
-					      const char *name, size_t bytes);
-/* One to give up for a new one, if any may be: not open, unused for longest among those looked at. */
+					      const char *name, const char *phase, size_t bytes);
+/* One to give up for a new one, if any may be: nothing of it open nor used just now, unused for longest among those
+ * looked at. */
 struct triggers_series *triggers_table_idle(struct triggers_table *table, int for_alarms);
 void triggers_table_remove(struct triggers_table *table, struct triggers_series *series);
+uint32_t triggers_table_newest_generation(const struct triggers_table *table);
+void triggers_table_follow_generation(struct triggers_table *table, uint32_t newest);
 /* Which job a source is of: its ranks wait for each other. */
 void triggers_table_set_job(struct triggers_table *table, struct triggers_source *source, uint64_t job);
 

@@ -164,6 +164,7 @@ static void stall_progress(struct triggers_engine *engine, struct triggers_serie
 	if (!series->is_open || now_ns < state->bucket_ns) {
 		state->bucket_ns = now_ns;
 		state->deadline_ns = series->is_open ? state->deadline_ns : INT64_MAX;
+		resolve(engine, series, state, now_ns, 0);
 		return;
 	}
 	int64_t gap_ns = now_ns - series->last_progress_ns;
@@ -284,6 +285,8 @@ static int64_t stall_tick(struct triggers_engine *engine, struct triggers_series
 		fire(engine, series, state, begin_ns, elapsed_ns, now_ns);
 		return state->again_ns ? now_ns + (state->again_ns - elapsed_ns) : INT64_MAX;
 	}
+	if (elapsed_ns < state->suspect_ns)
+		end_suspicion(engine, series, state); /* a phase was told of that excuses it after all */
 	int may_suspect = !state->fired && state->suspect_ns && !state->suspected;
 	if (may_suspect && elapsed_ns >= state->suspect_ns) {
 		state->suspected = 1;
@@ -328,13 +331,13 @@ static void stall_restore(void *state_, struct triggers_cursor *cursor)
 	state->counted = flags >> 1 & 1;
 	state->gap_fired = flags >> 2 & 1;
 	state->deadline_ns = triggers_read_i64(cursor);
-	state->suspect_ns = triggers_read_ns(cursor);
-	state->again_ns = triggers_read_ns(cursor);
+	state->suspect_ns = triggers_read_time(cursor);
+	state->again_ns = triggers_read_time(cursor);
 	state->past[0] = triggers_read_float(cursor);
 	state->past[1] = triggers_read_float(cursor);
 	state->past_index = triggers_read_u64(cursor);
-	state->bucket_ns = triggers_read_ns(cursor);
-	state->longest_gap_ns = triggers_read_ns(cursor);
+	state->bucket_ns = triggers_read_time(cursor);
+	state->longest_gap_ns = triggers_read_time(cursor);
 	if (state->fired)
 		triggers_firing_restore(&state->firing, cursor);
 	if (state->deadline_ns < 0 ||

@@ -11,7 +11,7 @@
 
 #define STATE_MAGIC UINT64_C(0x3154535347525444) /* "DTRGSST1" */
 
-enum { STATE_VERSION = 4, HEADER_BYTES = 24, SERIES_END = 0, SERIES_FOLLOWS = 1 };
+enum { STATE_VERSION = 5, HEADER_BYTES = 24, SERIES_END = 0, SERIES_FOLLOWS = 1 };
 
 static uint32_t phase_flags(const struct triggers_phase *phase)
 {
@@ -31,6 +31,7 @@ static void save_source(const struct triggers_source *source, struct triggers_wr
 	triggers_write_i64(writer, source->last_progress_ns);
 	triggers_write_i64(writer, source->step_ns);
 	triggers_write_i64(writer, source->step_end_ns);
+	triggers_write_i64(writer, source->step_begin_ns);
 	triggers_write_u32(writer, source->n_open);
 	for (uint32_t i = 0; i < source->n_open; i++) {
 		triggers_write_i64(writer, source->open[i].begin_ns);
@@ -51,23 +52,24 @@ static void restore_source(struct triggers_engine *engine, struct triggers_sourc
 {
 	triggers_table_set_job(&engine->table, source, triggers_read_u64(cursor));
 	source->last_progress_ns = triggers_read_ns(cursor);
-	source->step_ns = triggers_read_ns(cursor);
+	source->step_ns = triggers_read_time(cursor);
 	source->step_end_ns = triggers_read_ns(cursor);
+	source->step_begin_ns = triggers_read_time(cursor);
 	uint32_t n_open = triggers_read_u32(cursor);
 	if (n_open > TRIGGERS_PHASES_KEPT)
 		cursor->failed = 1;
 	source->n_open = 0;
 	for (uint32_t i = 0; i < n_open && !cursor->failed; i++) {
-		triggers_source_phase_begin(source, triggers_read_ns(cursor));
+		triggers_source_phase_begin(source, triggers_read_time(cursor));
 		restore_flags(&source->open[i], cursor);
 	}
 	source->n_phases = triggers_read_u32(cursor);
+	if (source->n_phases >= 2 * TRIGGERS_PHASES_KEPT)
+		cursor->failed = 1;
 	for (int i = 0; i < TRIGGERS_PHASES_KEPT; i++) {
-		source->phase[i].begin_ns = triggers_read_ns(cursor);
-		source->phase[i].end_ns = triggers_read_ns(cursor);
+		source->phase[i].begin_ns = triggers_read_time(cursor);
+		source->phase[i].end_ns = triggers_read_time(cursor);
 		restore_flags(&source->phase[i], cursor);
-		if (source->phase[i].begin_ns == INT64_MIN || source->phase[i].end_ns == INT64_MIN)
-			cursor->failed = 1;
 	}
 	source->after_phase = triggers_read_u32(cursor) != 0 && source->n_phases;
 	source->grace = triggers_read_u32(cursor);
@@ -153,7 +155,7 @@ static void restore_fields(struct triggers_series *series, struct triggers_curso
 	series->is_open = flags >> 2 & 1;
 	series->parent = triggers_read_u32(cursor);
 	series->open = triggers_read_u32(cursor);
-	series->open_ns = triggers_read_ns(cursor);
+	series->open_ns = triggers_read_time(cursor);
 	series->open_step = triggers_read_i64(cursor);
 	series->samples = triggers_read_u64(cursor);
 	series->last_use = triggers_read_u64(cursor);
@@ -163,8 +165,7 @@ static void restore_fields(struct triggers_series *series, struct triggers_curso
 		series->alarm_index[i] = triggers_read_u64(cursor);
 		series->alarm_excess[i] = triggers_read_float(cursor);
 	}
-	if (series->open_ns == INT64_MIN ||
-	    (series->is_open && series->role == TRIGGERS_TRACK && series->last_progress_ns == INT64_MIN))
+	if (series->is_open && series->role == TRIGGERS_TRACK && series->last_progress_ns == INT64_MIN)
 		cursor->failed = 1;
 	if (series->is_open && series->role == TRIGGERS_STEP)
 		triggers_source_step_open(series->source, !series->phase[0], series->open_ns);
@@ -187,14 +188,13 @@ static void restore_series(struct triggers_engine *engine, struct triggers_curso
 	if (cursor->failed)
 		return;
 	struct triggers_series *series = NULL;
-	if (!triggers_table_find(&engine->table, key.role, key.source, key.track, name))
-		series = triggers_engine_add(engine, &key, name, id);
+	if (!triggers_table_find(&engine->table, key.role, key.source, key.track, name, phase))
+		series = triggers_engine_add(engine, &key, name, phase, id);
 	if (!series) {
 		cursor->failed = 1;
 		return;
 	}
 	series->group = group;
-	snprintf(series->phase, sizeof(series->phase), "%s", phase);
 	restore_fields(series, cursor);
 	triggers_after_phase_restore(&series->after, cursor);
 	restore_source(engine, series->source, cursor);
@@ -207,6 +207,7 @@ static void save_body(const struct triggers_engine *engine, struct triggers_writ
 {
 	triggers_write_i64(writer, engine->now_ns);
 	triggers_write_u64(writer, engine->table.uses);
+	triggers_write_u32(writer, triggers_table_newest_generation(&engine->table));
 	triggers_gates_save(&engine->gates, writer);
 	for (uint32_t i = 0; i < engine->table.used; i++)
 		if (engine->table.place[i])
@@ -273,6 +274,7 @@ int triggers_engine_restore(struct triggers_engine *engine, const void *bytes, s
 		return result;
 	engine->now_ns = triggers_read_ns(&cursor);
 	engine->table.uses = triggers_read_u64(&cursor);
+	uint32_t generation = triggers_read_u32(&cursor);
 	triggers_gates_restore(&engine->gates, &cursor);
 	uint32_t follows = triggers_read_u32(&cursor);
 	for (; follows == SERIES_FOLLOWS && !cursor.failed; follows = triggers_read_u32(&cursor))
@@ -282,6 +284,7 @@ int triggers_engine_restore(struct triggers_engine *engine, const void *bytes, s
 		forget_all(engine);
 		return -EBADMSG;
 	}
+	triggers_table_follow_generation(&engine->table, generation);
 	engine->due_ns = INT64_MIN;
 	return 0;
 }
@@ -320,9 +323,9 @@ void triggers_firing_restore(struct triggers_firing *firing, struct triggers_cur
 	firing->source = triggers_read_u32(cursor);
 	firing->rank = triggers_read_u32(cursor);
 	firing->track = triggers_read_u64(cursor);
-	firing->t0_ns = triggers_read_ns(cursor);
-	firing->until_ns = triggers_read_ns(cursor);
-	firing->detected_ns = triggers_read_ns(cursor);
+	firing->t0_ns = triggers_read_time(cursor);
+	firing->until_ns = triggers_read_time(cursor);
+	firing->detected_ns = triggers_read_time(cursor);
 	firing->value = triggers_read_double(cursor);
 	firing->expected = triggers_read_double(cursor);
 	firing->ratio = triggers_read_double(cursor);

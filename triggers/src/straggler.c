@@ -275,11 +275,12 @@ static void say(struct triggers_claim *claim, const struct view *view, const str
 static void fire(struct triggers_engine *engine, const struct view *view, int64_t number, int64_t now_ns,
 		 const struct limits *limits)
 {
+	int64_t first_ns = begin_ns(view->state, first_behind(view->state, limits));
 	struct triggers_claim claim = {
 		.module = &triggers_module_straggler,
 		.series = view->series,
 		.severity = TRIGGERS_WARN,
-		.t0_ns = begin_ns(view->state, first_behind(view->state, limits)),
+		.t0_ns = first_ns < now_ns ? first_ns : view->work.start_ns, /* the clock may have been set back */
 		.until_ns = now_ns,
 		.detected_ns = now_ns,
 		.value = view->work.value,
@@ -434,11 +435,8 @@ static void straggler_restore(void *state_, struct triggers_cursor *cursor)
 	state->fired = triggers_read_u32(cursor) != 0;
 	state->by_itself = triggers_read_u64(cursor);
 	state->steps = triggers_read_u32(cursor);
-	for (int i = 0; i < HISTORY_STEPS; i++) {
-		state->start_ns[i] = triggers_read_ns(cursor);
-		if (state->start_ns[i] == INT64_MIN)
-			cursor->failed = 1;
-	}
+	for (int i = 0; i < HISTORY_STEPS; i++)
+		state->start_ns[i] = triggers_read_time(cursor);
 	state->peers = triggers_read_double(cursor);
 	uint32_t count = triggers_read_u32(cursor);
 	if (count > LEVEL_WINDOW)

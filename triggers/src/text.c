@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,12 @@ const char *triggers_duration_text(double ns, char text[TRIGGERS_DURATION_TEXT])
 	int digits = value < 10 ? 2 : value < 100 ? 1 : 0;
 	snprintf(text, TRIGGERS_DURATION_TEXT, "%.*f %s", digits, value, units[i].unit);
 	return text;
+}
+
+double triggers_ratio(double value, double expected)
+{
+	double ratio = expected != 0 ? value / expected : 0;
+	return ratio > (double)FLT_MAX ? (double)FLT_MAX : ratio < -(double)FLT_MAX ? -(double)FLT_MAX : ratio;
 }
 
 int triggers_series_is_train(const struct triggers_series *series)

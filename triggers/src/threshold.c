@@ -76,7 +76,8 @@ static void judge(struct triggers_engine *engine, struct triggers_series *series
 		state->beyond[at] = 0;
 		return;
 	}
-	if (!state->beyond[at]) {
+	/* Since a time to come: the clock was set back. */
+	if (!state->beyond[at] || (state->beyond[at] == 1 && state->since_ns[at] > reading->start_ns)) {
 		state->beyond[at] = 1;
 		state->since_ns[at] = reading->start_ns;
 	}
@@ -136,7 +137,7 @@ static void threshold_restore(void *state_, struct triggers_cursor *cursor)
 		uint32_t rule = triggers_read_u32(cursor), beyond = triggers_read_u32(cursor);
 		state->rule[i] = (uint8_t)rule;
 		state->beyond[i] = (uint8_t)beyond;
-		state->since_ns[i] = triggers_read_ns(cursor);
+		state->since_ns[i] = triggers_read_time(cursor);
 		if (rule >= TRIGGERS_RULES_MAX || beyond > 2)
 			cursor->failed = 1;
 	}
