@@ -73,6 +73,30 @@ START_TEST(back_to_the_old_level_is_no_shift)
 }
 END_TEST
 
+/* Faster for a while, and as slow again as before: half a window of the running median is time enough. */
+START_TEST(what_makes_it_slow_again_is_a_shift)
+{
+	static const int percent[] = {95, 90, 80};
+	watch_steady(&watch, step, 200, S);
+	watch_steady(&watch, step, 54, percent[_i] * S / 100);
+	ck_assert_uint_eq(watch.n, 0);
+	ck_assert_int_gt(steps_until(32, S), 0);
+	ck_assert_double_eq_tol(watch.firing[0].expected, percent[_i] * 1e7, 1e7);
+}
+END_TEST
+
+/* A few fast steps are no level to compare with. */
+START_TEST(a_short_dip_is_no_shift)
+{
+	watch_steady(&watch, step, 200, S);
+	for (int i = 0; i < 10; i++) {
+		watch_steady(&watch, step, 12, 9 * S / 10);
+		watch_steady(&watch, step, 60, S);
+	}
+	ck_assert_uint_eq(watch.n, 0);
+}
+END_TEST
+
 START_TEST(noise_is_no_shift)
 {
 	watch_steady(&watch, step, 5000, S);
@@ -187,6 +211,8 @@ int main(void)
 		{"slower", a_slower_level_is_said_once, sizeof(found) / sizeof(found[0])},
 		{"twice", each_of_two_is_said, 1},
 		{"and back", back_to_the_old_level_is_no_shift, 1},
+		{"slow again", what_makes_it_slow_again_is_a_shift, 3},
+		{"a short dip", a_short_dip_is_no_shift, 1},
 		{"noise", noise_is_no_shift, 1},
 		{"drift", a_drift_is_no_shift, 1},
 		{"stalls", one_stall_is_no_shift, 1},
