@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first step after a phase (evaluation, checkpoint, compile) is slow by nature, in some jobs by a third: caches are
- * cold, ranks are apart. How much is learned: each such step is held against the lower median of those before it, and
- * the very first one, of which nothing is known, may take half as long again. Of 230 first steps after an evaluation in
- * public 405B runs 8 took more than 1.2 x the median, nearly all of them after the first evaluation.
+ * The first step after a phase (evaluation, checkpoint, compile) is slow by nature, in some jobs by a third:
+ * caches are cold, ranks are apart. How much is learned: each such step is held against the lower median of
+ * those before it, and the very first one, of which nothing is known, may take half as long again. Of 230
+ * first steps after an evaluation in public 405B runs 8 took more than 1.2 x the median, nearly all of them
+ * after the first evaluation.
  */
 #ifndef TRIGGERS_AFTER_PHASE_H
 #define TRIGGERS_AFTER_PHASE_H

@@ -2,16 +2,19 @@
 /*
  * One anomaly, one incident: which stretches of time have an incident already.
  *
- * An anomaly shows on many series: the step that hung, the span that it hung in, the phase around both, the spans of
- * other threads and the steps of other ranks that waited for it. They end, and so fire, one after the other, some long
- * after the incident has settled. A firing whose time meets that of an anomaly with an incident is part of it:
+ * An anomaly shows on many series: the step that hung, the span that it hung in, the phase around both, the
+ * spans of other threads and the steps of other ranks that waited for it. They end, and so fire, one after
+ * the other, some long after the incident has settled. A firing whose time meets that of an anomaly with an
+ * incident is part of it:
  *
- *   same source           always, but a stall is part of a stall alone: what is still open is no late end of a spike
+ *   same source           always, but a stall is part of a stall alone: what is still open is no late end of
+ *                         a spike
  *   same job, other rank  where the anomaly is a stall, which holds up the others
  *
- * Times that only touch do not meet: what follows an anomaly is another one. A stalled step is one anomaly until it
- * ends; a stalled phase or silent track only until it was noticed, since work may go on in it or beside it for hours.
- * Crashes and what is asked for by hand are never part of anything, and nothing is part of what nobody is told of.
+ * Times that only touch do not meet: what follows an anomaly is another one. A stalled step is one anomaly
+ * until it ends; a stalled phase or silent track only until it was noticed, since work may go on in it or
+ * beside it for hours. Crashes and what is asked for by hand are never part of anything, and nothing is part
+ * of what nobody is told of.
  *
  * The last 64 are kept. What lies within one that is kept is not kept again, and what is not over goes last.
  */

@@ -4,22 +4,24 @@
  *
  * Reads     counters named device:<n>:<what>. Percent: busy, duty_cycle, duty_cycle_pct, utilization, util,
  *           tensorcore_util. Levels: power, clock. Depth: queue, hlo_queue_size. Others it leaves alone.
- * Formula   A percent is idle below 5 %; a level below 40 % of its own median of when it was last busy. Levels are
- *           judged for themselves: in a hung collective utilization stays at 100 % and power falls from 700 W to
- *           100 W. Fires once all samples of max(10 s, 2 steps) were idle and steps went on at each of them: a train
- *           step was open, or had ended less than a step ago, in the counter's own source, or in one of its job, or,
- *           where a host's counters name no job, in any; and no phase (eval, checkpoint, compile, first, ...) was
- *           open in those. The device must have been busy at 16 samples since those steps began: one that the job
- *           does not use is not idle. Where a sample is missing (the next one late by four usual gaps) nothing is
- *           known of that time, and it begins anew.
- *           t0 = the last busy sample. One firing until the device is busy again or the job is in a phase; several
- *           devices that idle together are one incident (gates.h). The queue's latest sample says which end hangs:
- *           work waits in it = the device is stuck, it is empty = the host sends nothing. In captures, where the counter
- *           is made of the device's own spans, the evidence names what the host waited in.
- * State     about 670 bytes a counter (the ongoing firing).
+ * Formula   A percent is idle below 5 %; a level below 40 % of its own median of when it was last busy.
+ *           Levels are judged for themselves: in a hung collective utilization stays at 100 % and power falls
+ *           from 700 W to 100 W. Fires once all samples of max(10 s, 2 steps) were idle and steps went on at
+ *           each of them: a train step was open, or had ended less than a step ago, in the counter's own
+ *           source, or in one of its job, or, where a host's counters name no job, in any; and no phase
+ *           (eval, checkpoint, compile, first, ...) was open in those. The device must have been busy at 16
+ *           samples since those steps began: one that the job does not use is not idle. Where a sample is
+ *           missing (the next one late by four usual gaps) nothing is known of that time, and it begins anew.
+ *           t0 = the last busy sample. One firing until the device is busy again or the job is in a phase;
+ *           several devices that idle together are one incident (gates.h). The queue's latest sample says
+ *           which end hangs: work waits in it = the device is stuck, it is empty = the host sends nothing. In
+ *           captures, where the counter is made of the device's own spans, the evidence names what the host
+ *           waited in.
+ * State     608 bytes a counter, 552 of them the ongoing firing.
  * Cost      a look at the open steps of all sources a sample: 1,024 buckets, about a microsecond; at 1 Hz.
- * Defaults  5 %, 10 s, 2 steps: an operator of TPUs acts on a duty cycle of about 0. 40 %: the reported hang fell to
- *           14 % of the usual power; a device that waits for its host draws 20-35 %, one that computes above half.
+ * Defaults  5 %, 10 s, 2 steps: an operator of TPUs acts on a duty cycle of about 0. 40 %: the reported hang
+ *           fell to 14 % of the usual power; a device that waits for its host draws 20-35 %, one that
+ *           computes above half.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,9 +51,9 @@ static const struct {
 	const char *what;
 	enum kind kind;
 } readings[] = {
-	{"busy", KIND_PERCENT},	       {"duty_cycle", KIND_PERCENT},  {"duty_cycle_pct", KIND_PERCENT},
-	{"utilization", KIND_PERCENT}, {"util", KIND_PERCENT},	      {"tensorcore_util", KIND_PERCENT},
-	{"power", KIND_LEVEL},	       {"clock", KIND_LEVEL},	      {"queue", KIND_QUEUE},
+	{"busy", KIND_PERCENT},         {"duty_cycle", KIND_PERCENT}, {"duty_cycle_pct", KIND_PERCENT},
+	{"utilization", KIND_PERCENT},  {"util", KIND_PERCENT},       {"tensorcore_util", KIND_PERCENT},
+	{"power", KIND_LEVEL},          {"clock", KIND_LEVEL},        {"queue", KIND_QUEUE},
 	{"hlo_queue_size", KIND_QUEUE},
 };
 
@@ -80,7 +82,10 @@ static const char *what_of(const struct triggers_series *series)
 	return series->name + device_bytes(series->name);
 }
 
-/* The latest sample of another reading of the same device: NULL where there is none, or none of about this time. */
+/*
+ * The latest sample of another reading of the same device: NULL where there is none, or none of about this
+ * time.
+ */
 static const struct idle_state *sibling(struct triggers_engine *engine, const struct triggers_series *series,
 					const struct idle_state *own, enum kind kind,
 					const struct triggers_series **ret_series)
@@ -88,8 +93,8 @@ static const struct idle_state *sibling(struct triggers_engine *engine, const st
 	size_t device = device_bytes(series->name);
 	for (uint32_t i = 0; i < triggers_engine_series_count(engine); i++) {
 		struct triggers_series *other = triggers_engine_at(engine, i);
-		if (!other || other == series || other->role != TRIGGERS_COUNTER || other->source != series->source ||
-		    strncmp(other->name, series->name, device) != 0)
+		if (!other || other == series || other->role != TRIGGERS_COUNTER ||
+		    other->source != series->source || strncmp(other->name, series->name, device) != 0)
 			continue;
 		const struct idle_state *state = triggers_engine_state(other, &triggers_module_device_idle);
 		if (state->kind != kind || state->last_ns == INT64_MIN ||
@@ -108,8 +113,8 @@ static const char *unit_of(const struct triggers_series *series, enum kind kind)
 	return strcmp(what_of(series), "power") == 0 ? " W" : " MHz";
 }
 
-static void say(struct triggers_engine *engine, const struct triggers_series *series, const struct idle_state *state,
-		const char *note, struct triggers_claim *claim)
+static void say(struct triggers_engine *engine, const struct triggers_series *series,
+		const struct idle_state *state, const char *note, struct triggers_claim *claim)
 {
 	char lasting[TRIGGERS_DURATION_TEXT], number[40];
 	const struct triggers_series *other;
@@ -118,11 +123,12 @@ static void say(struct triggers_engine *engine, const struct triggers_series *se
 		percent = sibling(engine, series, state, KIND_PERCENT, &other);
 	size_t device = device_bytes(series->name);
 	snprintf(number, sizeof(number), "%.*s", (int)(device - sizeof("device:")), series->name + 7);
-	int bytes = snprintf(claim->evidence, sizeof(claim->evidence),
-			     "device %.20s has been idle for %s while steps go on: %.20s is %.3g%s, usually %.3g%s",
-			     number, triggers_duration_text((double)(claim->detected_ns - claim->t0_ns), lasting),
-			     what_of(series), state->last, unit_of(series, state->kind), state->usual,
-			     unit_of(series, state->kind));
+	int bytes = snprintf(
+		claim->evidence, sizeof(claim->evidence),
+		"device %.20s has been idle for %s while steps go on: %.20s is %.3g%s, usually %.3g%s",
+		number, triggers_duration_text((double)(claim->detected_ns - claim->t0_ns), lasting),
+		what_of(series), state->last, unit_of(series, state->kind), state->usual,
+		unit_of(series, state->kind));
 	char *rest = claim->evidence + bytes;
 	size_t room = sizeof(claim->evidence) - (size_t)bytes;
 	if (queue && queue->last > 0)
@@ -159,8 +165,8 @@ static void fire(struct triggers_engine *engine, struct triggers_series *series,
 }
 
 /* `died`: with the job, so nothing got better. */
-static void end(struct triggers_engine *engine, const struct triggers_series *series, struct idle_state *state,
-		int64_t now_ns, int died)
+static void end(struct triggers_engine *engine, const struct triggers_series *series,
+		struct idle_state *state, int64_t now_ns, int died)
 {
 	if (!state->fired)
 		return;
@@ -177,7 +183,8 @@ static double limit_of(const struct triggers_engine *engine, const struct idle_s
 }
 
 /* How long it must be idle; INT64_MAX: nothing can be said of it. */
-static int64_t needed_ns(const struct triggers_engine *engine, const struct idle_state *state, int64_t step_ns)
+static int64_t needed_ns(const struct triggers_engine *engine, const struct idle_state *state,
+			 int64_t step_ns)
 {
 	double lasting = triggers_engine_option(engine, TRIGGERS_OPTION_IDLE_FOR);
 	int64_t least_ns = triggers_engine_option_ns(engine, TRIGGERS_OPTION_IDLE_MIN);
@@ -203,8 +210,9 @@ static int in_time(struct idle_state *state, int64_t now_ns)
 	return timely;
 }
 
-static void on_busy(struct triggers_engine *engine, const struct triggers_series *series, struct idle_state *state,
-		    const struct triggers_reading *reading, enum triggers_activity activity)
+static void on_busy(struct triggers_engine *engine, const struct triggers_series *series,
+		    struct idle_state *state, const struct triggers_reading *reading,
+		    enum triggers_activity activity)
 {
 	end(engine, series, state, reading->start_ns, 0);
 	state->from_ns = reading->start_ns;

@@ -8,16 +8,17 @@
  *           so nothing drifts: the next block is expected at b_j + d1 + … + dk. The highest difference counts
  *           only as far as the one before it agrees (0 where the signs differ, else the smaller of the two):
  *           one odd block makes no trend.
- *           The line of value i = 0, 1, … after block j is L = b_j + (expected
- *           - b_j) (2 i + B + 1) / (2 B), a block median standing for the middle of its block. Ceiling C = L
- *           + med(r) + max(floor L, min(6 s, max(20 % L, 4.5 s))), r = the last 64 residuals x - L, s =
- *           1.4826 x their MAD (of the first 16 residuals: no less than that of the steps): 20 % so that a
- *           noisy series is not let off everything, 4.5 so that it does not flood. A job that was above the
- *           floor three times in its last 128 values (eight are remembered) is noisy by nature: the ceiling
- *           is then at least 1.15 x as high above L as the third of those, up to 25 %. x > C fires a warning,
- *           t0 = the step's begin. Whatever x was, it goes into its block: a block median is not moved by it,
- *           and nothing latches. Eight values in a row above it and within 5 % of each other are a new level:
- *           the blocks begin again.
+ *           The line of value i = 0, 1, … after block j, a block median standing for the middle of its block:
+ *           L = b_j + (expected - b_j) (2 i + B + 1) / (2 B)
+ *           Its ceiling, r = the last 64 residuals x - L, s = 1.4826 x their MAD (of the first 16 residuals:
+ *           no less than that of the steps):
+ *           C = L + med(r) + max(floor L, min(6 s, max(20 % L, 4.5 s)))
+ *           20 % so that a noisy series is not let off everything, 4.5 so that it does not flood. A job that
+ *           was above the floor three times in its last 128 values (eight are remembered) is noisy by nature:
+ *           the ceiling is then at least 1.15 x as high above L as the third of those, up to 25 %.
+ *           x > C fires a warning, t0 = the step's begin. Whatever x was, it goes into its block: a block
+ *           median is not moved by it, and nothing latches. Eight values in a row above it and within 5 % of
+ *           each other are a new level: the blocks begin again.
  * State     1,104 bytes a series of steps: the block, eight medians, 64 residuals, eight high values.
  * Cost      one subtraction, multiplication and division a step, an insertion into 64 residuals; a sort of B
  *           a block.
@@ -284,7 +285,7 @@ static void difference_observe(struct triggers_engine *engine, struct triggers_s
 	struct difference_state *state = state_;
 	unsigned size = block_size(engine);
 	unsigned order = (unsigned)triggers_engine_option(engine, TRIGGERS_OPTION_DIFFERENCE_ORDER);
-	/* Steps of the grace after a start are no part of the usual; kept == 1 says that one was put elsewhere. */
+	/* Steps of the grace after a start are no part of the usual; kept == 1: one was put elsewhere. */
 	if (!triggers_series_is_train(series) || (reading->kept && !reading->warm))
 		return;
 	int above = state->n_medians >= WARM_BLOCKS && judge(engine, series, state, reading, size);

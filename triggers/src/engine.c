@@ -231,8 +231,8 @@ struct triggers_series *triggers_engine_route(struct triggers_engine *engine, st
 	snprintf(name, sizeof(name), series->role == TRIGGERS_SPAN ? "%s@%s" : "%.30s@%.30s", series->name,
 		 phase);
 	snprintf(kept, sizeof(kept), "%s", phase);
-	struct triggers_series *child = triggers_table_find(&engine->table, series->role, series->source->number,
-							    series->track, name, kept);
+	struct triggers_series *child = triggers_table_find(
+		&engine->table, series->role, series->source->number, series->track, name, kept);
 	if (!child) {
 		struct triggers_series_key key = {.role = series->role,
 						  .source = series->source->number,
@@ -321,7 +321,8 @@ static void signal_modules(struct triggers_engine *engine, const struct triggers
 static void close_own(struct triggers_engine *engine, struct triggers_series *series, int64_t now_ns)
 {
 	struct triggers_series *parent = triggers_table_get(&engine->table, series->parent);
-	triggers_engine_close(engine, parent && parent->open == series->id ? parent : series, series, now_ns, 1);
+	triggers_engine_close(engine, parent && parent->open == series->id ? parent : series, series, now_ns,
+			      1);
 }
 
 void triggers_engine_crash(struct triggers_engine *engine, uint32_t source, uint32_t rank, int64_t last_ns,

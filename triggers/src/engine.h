@@ -9,7 +9,9 @@
 #include "rules.h"
 
 enum { TRIGGERS_GRACE_STEPS = 3 }; /* may be slow after a start, restore, recompile */
-enum { TRIGGERS_PROPOSED_MAX = 4 }; /* modules that grade: latency_spike, shift, difference, and one to come */
+enum {
+	TRIGGERS_PROPOSED_MAX = 4
+}; /* modules that grade: latency_spike, shift, difference, and one to come */
 
 struct triggers_engine {
 	struct triggers_listener listener;
@@ -19,7 +21,7 @@ struct triggers_engine {
 	struct {
 		unsigned count;
 		struct triggers_claim claim[TRIGGERS_PROPOSED_MAX];
-	} proposed; /* about the reading that is being observed */
+	} proposed;     /* about the reading that is being observed */
 	int64_t now_ns; /* of the last tick; INT64_MIN before the first */
 	int64_t due_ns; /* no module needs a tick before */
 	struct triggers_table table;
@@ -40,7 +42,9 @@ static inline int64_t triggers_limited(int64_t ns)
 
 /* "train", "" and NULL. */
 int triggers_phase_is_train(const char *phase);
-/* The series that samples of this phase belong to: itself, or its child for steps and spans of another phase. */
+/*
+ * The series that samples of this phase belong to: itself, or its child for steps and spans of another phase.
+ */
 struct triggers_series *triggers_engine_route(struct triggers_engine *engine, struct triggers_series *series,
 					      const char *phase);
 
@@ -52,8 +56,8 @@ void triggers_engine_shut(struct triggers_engine *engine, struct triggers_series
 /* Ends without a sample; `died`: with its producer. */
 void triggers_engine_close(struct triggers_engine *engine, struct triggers_series *parent,
 			   struct triggers_series *series, int64_t now_ns, int died);
-void triggers_engine_close_current(struct triggers_engine *engine, struct triggers_series *parent, int64_t now_ns,
-				   int died);
+void triggers_engine_close_current(struct triggers_engine *engine, struct triggers_series *parent,
+				   int64_t now_ns, int died);
 
 /* claims.c: settles what was proposed about the reading that is being observed. */
 void triggers_engine_decide(struct triggers_engine *engine);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What phases excuse, the source's own and those of the ranks that it waits for: struct triggers_phase in series.h. */
+/*
+ * What phases excuse, the source's own and those of the ranks that it waits for: struct triggers_phase in
+ * series.h.
+ */
 #include "series.h"
 
 /* An open phase in which the rank is in a step goes on around steps: nobody waits for its end. */
@@ -18,7 +21,8 @@ int triggers_source_interrupted(const struct triggers_source *source, int64_t be
 	for (uint32_t i = 0; i < source->n_open; i++)
 		if (is_track ? !source->open[i].beside : source->open[i].begin_ns >= begin_ns)
 			return 1;
-	for (const struct triggers_source *other = source->mate; other && other != source; other = other->mate)
+	for (const struct triggers_source *other = source->mate; other && other != source;
+	     other = other->mate)
 		for (uint32_t i = 0; i < other->n_open; i++)
 			if (holds_others(other, &other->open[i]))
 				return 1;
@@ -32,14 +36,18 @@ struct stretch {
 	int64_t best_begin_ns, best_end_ns;
 };
 
-/* Of all that end after what is covered, the one that begins first; of those that touch it, the one that ends last. */
+/*
+ * Of all that end after what is covered, the one that begins first; of those that touch it, the one that ends
+ * last.
+ */
 static void consider(struct stretch *stretch, const struct triggers_phase *phase)
 {
 	int64_t begin_ns = phase->begin_ns > stretch->begin_ns ? phase->begin_ns : stretch->begin_ns;
 	int64_t end_ns = phase->end_ns < stretch->to_ns ? phase->end_ns : stretch->to_ns;
 	if (end_ns <= begin_ns)
 		return;
-	if (begin_ns < stretch->best_begin_ns || (begin_ns == stretch->best_begin_ns && end_ns > stretch->best_end_ns)) {
+	if (begin_ns < stretch->best_begin_ns ||
+	    (begin_ns == stretch->best_begin_ns && end_ns > stretch->best_end_ns)) {
 		stretch->best_begin_ns = begin_ns;
 		stretch->best_end_ns = end_ns;
 	}
@@ -53,7 +61,8 @@ static void consider_all(struct stretch *stretch, const struct triggers_source *
 	for (uint32_t i = 0; i < triggers_source_phases_kept(source); i++)
 		if (interrupts(&source->phase[i], stretch->from_ns, stretch->to_ns))
 			consider(stretch, &source->phase[i]);
-	for (const struct triggers_source *other = source->mate; other && other != source; other = other->mate) {
+	for (const struct triggers_source *other = source->mate; other && other != source;
+	     other = other->mate) {
 		for (uint32_t i = 0; i < other->n_open; i++)
 			if (holds_others(other, &other->open[i]))
 				consider(stretch, &other->open[i]);

@@ -72,8 +72,8 @@ static int same_gap(uint64_t a, uint64_t b)
 }
 
 /*
- * How many times in a row the gap up to this alarm has been seen: 0 .. 3. One that is worse than those before is not
- * explained by them: in a job with a few slow steps two gaps are soon alike by chance.
+ * How many times in a row the gap up to this alarm has been seen: 0 .. 3. One that is worse than those before
+ * is not explained by them: in a job with a few slow steps two gaps are soon alike by chance.
  */
 static int periods(const struct triggers_series *series, const struct triggers_claim *claim)
 {
@@ -142,8 +142,8 @@ static int is_of_step(const struct triggers_claim *claim)
 }
 
 /*
- * Those that judge the same lengths cool down together: else each would in turn tell of what the other has told. A slow
- * evaluation or span says nothing of the steps of training, which only both of them judge.
+ * Those that judge the same lengths cool down together: else each would in turn tell of what the other has
+ * told. A slow evaluation or span says nothing of the steps of training, which only both of them judge.
  */
 static unsigned cooling_place(const struct triggers_claim *claim)
 {
@@ -165,8 +165,8 @@ static int64_t cooldown_of(const struct triggers_engine *engine, const struct tr
 }
 
 /*
- * What was under way already when the last one passed is the same event, seen on another track or rank. For a stall
- * of a known job that has been judged by what its anomaly meets.
+ * What was under way already when the last one passed is the same event, seen on another track or rank. For a
+ * stall of a known job that has been judged by what its anomaly meets.
  */
 static int is_cooling(const struct triggers_gates *gates, const struct triggers_engine *engine,
 		      const struct triggers_claim *claim)
@@ -271,7 +271,9 @@ enum triggers_gate triggers_gates_judge(struct triggers_gates *gates, const stru
 	if (claim->shadow)
 		return TRIGGERS_SILENCED;
 	if (is_coalesced(gates, engine, claim)) {
-		/* What joins is in an incident, too: else each trigger of a storm would open one of its own. */
+		/*
+		 * What joins is in an incident, too: else each trigger of a storm would open one of its own.
+		 */
 		if (!is_cooling(gates, engine, claim))
 			note_passed(gates, claim);
 		triggers_anomalies_add(&gates->anomalies, claim);

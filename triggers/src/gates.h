@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stands between a claim and an incident, in this order: our own captures, warm-up, periodic memory,
- * severity (shadows), coalescing, same anomaly, cooldown, budgets. One verdict a claim; all state is bounded and saved.
+ * severity (shadows), coalescing, same anomaly, cooldown, budgets. One verdict a claim; all state is bounded
+ * and saved.
  *
  *  own capture   the span touches one of our captures, from one step before to two after it
  *  warm-up       the module says that the series is not known well enough
- *  periodic      two equal gaps between the last alarms of a series (within 2 samples or 0.5 %; from 100 on counting the
- *                start as one of them) lower the severity by one, three by two; what falls below a note is kept out
+ *  periodic      two equal gaps between the last alarms of a series (within 2 samples or 0.5 %; from 100 on
+ *                counting the start as one of them) lower the severity by one, three by two; what falls below
+ *                a note is kept out
  *  shadow        a note that its module only records
  *  coalescing    an incident still waits for its post window: the firing joins it
  *  same anomaly  its time meets an anomaly that has an incident (anomalies.h)
- *  cooldown      the same trigger (for steps latency_spike and difference are one) passed or joined less than 60 s ago
- *                (warnings of steps: or 20 steps, 4 for one of 1.4 x, if that is less, but 2 s at least), at least
- *                as severe and about as bad: what exceeds the usual by a quarter more than the last one
- *                did passes. Not for a stall: it is still going on, and nothing else would ever tell of it
- *  budgets       at most 12 an hour and 48 a day; half of each only for critical firings, those by hand, and up to half of
- *                that half for shifts, which nothing would tell of again. Of the other
- *                half slow steps below 1.25 x the usual take at most a third, and below 1.4 x two thirds: a job that is
- *                noisy by nature must not spend what is wanted for the bad ones. They are counted by the engine's clock,
- *                from which a firing's own time may differ by a minute: else a producer that gives wrong times had no budget
+ *  cooldown      the same trigger (for steps latency_spike and difference are one) passed or joined less than
+ *                60 s ago (warnings of steps: or 20 steps, 4 for one of 1.4 x, if that is less, but 2 s at
+ *                least), at least as severe and about as bad: what exceeds the usual by a quarter more than
+ *                the last one did passes. Not for a stall: it is still going on, and nothing else would ever
+ *                tell of it
+ *  budgets       at most 12 an hour and 48 a day; half of each only for critical firings, those by hand, and
+ *                up to half of that half for shifts, which nothing would tell of again. Of the other half
+ *                slow steps below 1.25 x the usual take at most a third, and below 1.4 x two thirds: a job
+ *                that is noisy by nature must not spend what is wanted for the bad ones. They are counted by
+ *                the engine's clock, from which a firing's own time may differ by a minute: else a producer
+ *                that gives wrong times had no budget
  */
 #ifndef TRIGGERS_GATES_H
 #define TRIGGERS_GATES_H
@@ -48,7 +52,7 @@ struct triggers_gates {
 	int64_t passed_ns[TRIGGERS_MODULES_MAX]; /* a module's last passed claim; INT64_MIN = none */
 	int passed_severity[TRIGGERS_MODULES_MAX];
 	double passed_excess[TRIGGERS_MODULES_MAX]; /* of graded ones: value over expected, less 1 */
-	int waiting; /* an incident takes others in */
+	int waiting;                                /* an incident takes others in */
 	int waiting_by_hand;
 	int64_t waiting_ns;
 	struct triggers_anomalies anomalies;

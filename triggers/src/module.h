@@ -23,10 +23,13 @@ struct triggers_reading {
 	double value;  /* the duration without what phases excused, in ns; or the counter's value */
 	double median; /* of the window before this value, 0 where empty */
 	int64_t step, sample;
-	uint64_t index;  /* number of this sample in its series, from 0 */
+	uint64_t index;   /* number of this sample in its series, from 0 */
 	const char *note; /* of triggers_sample */
-	int warm;        /* the series has seen enough to fire */
-	/* A step that follows a phase is slow by nature: by this factor, and as long as that is not known by more. */
+	int warm;         /* the series has seen enough to fire */
+	/*
+	 * A step that follows a phase is slow by nature: by this factor, and as long as that is not known by
+	 * more.
+	 */
 	int after_phase;
 	double after_factor, after_slack; /* 1 and 0 for others */
 	/* Modules say: */
@@ -59,7 +62,7 @@ struct triggers_claim {
 	int graded;  /* value / expected says how bad it is: latency_spike, difference, shift */
 	int lasting; /* a state, not a moment: it is no part of what happened meanwhile */
 	int by_hand; /* asked for: no cooldown, and the reserved budget */
-	int still;   /* claimed before and still going on: neither equal gaps nor a capture of ours explain it */
+	int still;   /* claimed before and still going on: neither equal gaps nor our capture explain it */
 	char evidence[TRIGGERS_TEXT_MAX];
 };
 
@@ -79,7 +82,10 @@ struct triggers_module {
 	/* Returns when it wants to be called next, INT64_MAX = when something changes. */
 	int64_t (*tick)(struct triggers_engine *engine, struct triggers_series *series, void *state,
 			int64_t now_ns);
-	/* The series has a new usual level: it begins again from these values, of which the reading is the last. */
+	/*
+	 * The series has a new usual level: it begins again from these values, of which the reading is the
+	 * last.
+	 */
 	void (*rebase)(struct triggers_engine *engine, struct triggers_series *series, void *state,
 		       const struct triggers_reading *reading, const float *values, unsigned count);
 	void (*signal)(struct triggers_engine *engine, const struct triggers_signal *signal);
@@ -109,16 +115,21 @@ double triggers_engine_option(const struct triggers_engine *engine, enum trigger
 int64_t triggers_engine_option_ns(const struct triggers_engine *engine, enum triggers_option_id id);
 
 const struct triggers_rules *triggers_engine_rules(const struct triggers_engine *engine);
-/* A time that a producer gave, as far as it is within a minute of the last tick: what it may age budgets by. */
+/*
+ * A time that a producer gave, as far as it is within a minute of the last tick: what it may age budgets by.
+ */
 int64_t triggers_engine_near_now(const struct triggers_engine *engine, int64_t ns);
 /* The series has seen enough to know what is usual. */
 int triggers_engine_is_warm(const struct triggers_engine *engine, const struct triggers_series *series);
 
-/* Whether those steps go on that a series of this source may judge: its own, of its job, or (job unknown) of all. */
+/*
+ * Whether those steps go on that a series of this source may judge: its own, of its job, or (job unknown) of
+ * all.
+ */
 enum triggers_activity {
-	TRIGGERS_ACTIVITY_NONE = 0,   /* nobody marks steps, or all are gone */
-	TRIGGERS_ACTIVITY_EXCUSED,    /* a phase other than train, or too long since the last step */
-	TRIGGERS_ACTIVITY_STEPS       /* a train step is open, or one has just ended */
+	TRIGGERS_ACTIVITY_NONE = 0, /* nobody marks steps, or all are gone */
+	TRIGGERS_ACTIVITY_EXCUSED,  /* a phase other than train, or too long since the last step */
+	TRIGGERS_ACTIVITY_STEPS     /* a train step is open, or one has just ended */
 };
 /* Fills *ret_step_ns with the longest median step of those sources, 0 = none known. */
 enum triggers_activity triggers_engine_activity(const struct triggers_engine *engine,
@@ -140,8 +151,8 @@ struct triggers_series *triggers_engine_at(const struct triggers_engine *engine,
 enum triggers_gate triggers_engine_fire(struct triggers_engine *engine, const struct triggers_claim *claim,
 					struct triggers_firing *ret_firing);
 /*
- * From observe() alone, for a graded claim: of several about the same reading the gravest that the gates let through is
- * told of, the others are part of the same anomaly; a lasting change is a thing of its own.
+ * From observe() alone, for a graded claim: of several about the same reading the gravest that the gates let
+ * through is told of, the others are part of the same anomaly; a lasting change is a thing of its own.
  */
 void triggers_engine_propose(struct triggers_engine *engine, const struct triggers_claim *claim);
 /* A sustained change: the window holds just these values, and the other modules begin again from them. */
@@ -151,7 +162,8 @@ void triggers_engine_rebase(struct triggers_engine *engine, struct triggers_seri
 void triggers_engine_over(struct triggers_engine *engine, const struct triggers_firing *firing,
 			  int64_t now_ns);
 /* An ongoing firing is over, in whatever way and whatever its gate: what comes is another anomaly. */
-void triggers_engine_ended(struct triggers_engine *engine, const struct triggers_series *series, int64_t now_ns);
+void triggers_engine_ended(struct triggers_engine *engine, const struct triggers_series *series,
+			   int64_t now_ns);
 void triggers_engine_suspect(struct triggers_engine *engine, const struct triggers_series *series,
 			     int64_t from_ns);
 void triggers_engine_unsuspect(struct triggers_engine *engine, const struct triggers_series *series);
@@ -168,9 +180,15 @@ enum { TRIGGERS_DURATION_TEXT = 32 };
 const char *triggers_duration_text(double ns, char text[TRIGGERS_DURATION_TEXT]);
 /* What a series is called in a sentence: "step", "step in eval", "load". */
 const char *triggers_series_text(const struct triggers_series *series, char text[2 * TRIGGERS_NAME_MAX]);
-/* Whole steps of training. Those of other phases have too few alike for a trend: an evaluation ends on a ragged batch. */
+/*
+ * Whole steps of training. Those of other phases have too few alike for a trend: an evaluation ends on a
+ * ragged batch.
+ */
 int triggers_series_is_train(const struct triggers_series *series);
-/* Bytes of a span's name in its series' name, which is "name@phase" where the series is of another phase than train. */
+/*
+ * Bytes of a span's name in its series' name, which is "name@phase" where the series is of another phase than
+ * train.
+ */
 size_t triggers_series_span_bytes(const struct triggers_series *series);
 
 #endif

@@ -64,8 +64,10 @@ int triggers_option_parse(const char *text, const char *unit, double *ret_value)
 	while (*rest == ' ')
 		rest++;
 	if (!*rest) {
-		/* A bare number is in the base unit; of a share both 0.1 and 10 would be read wrongly, so 10
-		 * is 10 %. */
+		/*
+		 * A bare number is in the base unit; of a share both 0.1 and 10 would be read wrongly, so 10
+		 * is 10 %.
+		 */
 		*ret_value = strcmp(unit, "%") ? value : value / 100;
 		return 0;
 	}
@@ -124,7 +126,8 @@ static int parse_of(const char *text, double *ret_value)
 	if (!rest || strncmp(rest, " of ", 4) != 0)
 		return -EINVAL;
 	rest = parse_decimal(rest + 4, &all);
-	if (!rest || *rest || !(some >= 1 && some <= all && all <= 64) || some != (int)some || all != (int)all)
+	if (!rest || *rest || !(some >= 1 && some <= all && all <= 64) || some != (int)some ||
+	    all != (int)all)
 		return -EINVAL;
 	*ret_value = some * TRIGGERS_OF_UNIT + all;
 	return 0;
@@ -185,7 +188,8 @@ int triggers_option_set(double value[TRIGGERS_OPTION_COUNT], int id, const char 
 			value[id] = parsed;
 			return 0;
 		}
-		snprintf(error, error_room, "%s is \"%.40s\"; it must be %s", row->key, text, wanted[words_of(id)]);
+		snprintf(error, error_room, "%s is \"%.40s\"; it must be %s", row->key, text,
+			 wanted[words_of(id)]);
 		return -EINVAL;
 	}
 	if (triggers_option_parse(text, row->unit, &parsed)) {

@@ -123,7 +123,10 @@ static int is_awaited(const struct triggers_peer_group *group, unsigned place)
 	return 0;
 }
 
-/* The place of the oldest whole step; of the oldest one where all places are taken; else TRIGGERS_PEERS_STEPS. */
+/*
+ * The place of the oldest whole step; of the oldest one where all places are taken; else
+ * TRIGGERS_PEERS_STEPS.
+ */
 static unsigned oldest(const struct triggers_peer_group *group)
 {
 	unsigned in_flight = 0, first = TRIGGERS_PEERS_STEPS, whole = TRIGGERS_PEERS_STEPS;

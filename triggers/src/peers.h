@@ -2,15 +2,18 @@
 /*
  * Tracks that do the like work, step by step: who has told of which step, and when a step is whole.
  *
- * Members of a group tell of a step under its number, each in its own time. A step waits for every member that is not
- * that far yet, at most until TRIGGERS_PEERS_STEPS are waiting; then it is taken, with whoever is in it. A member that
- * was missing from TRIGGERS_PEERS_ABSENT steps in a row is not waited for until it tells of one again.
+ * Members of a group tell of a step under its number, each in its own time. A step waits for every member
+ * that is not that far yet, at most until TRIGGERS_PEERS_STEPS are waiting; then it is taken, with whoever is
+ * in it. A member that was missing from TRIGGERS_PEERS_ABSENT steps in a row is not waited for until it tells
+ * of one again.
  *
- * Numbers may come again after a restart: those who were further are not waited for, and once the last one has caught
- * up with the first they are together again. A step that somebody tells of late is a step of its own, without the others.
+ * Numbers may come again after a restart: those who were further are not waited for, and once the last one
+ * has caught up with the first they are together again. A step that somebody tells of late is a step of its
+ * own, without the others.
  *
- * Bounds: 256 groups of at most 256 members, 8 steps in flight; 210 bytes a member. Where there is no room a member is
- * left out. Cost a value: a walk over the members that stops at the first one who is still waited for.
+ * Bounds: 256 groups of at most 256 members, 8 steps in flight; 208 bytes a member. Where there is no room a
+ * member is left out. Cost a value: a walk over the members that stops at the first one who is still waited
+ * for.
  */
 #ifndef TRIGGERS_PEERS_H
 #define TRIGGERS_PEERS_H
@@ -71,8 +74,8 @@ struct triggers_whole_step {
 };
 
 /*
- * A member tells of a step; told of it again, the newer counts. Returns its group, of which whole steps then must be
- * taken; NULL where there was no room.
+ * A member tells of a step; told of it again, the newer counts. Returns its group, of which whole steps then
+ * must be taken; NULL where there was no room.
  */
 struct triggers_peer_group *triggers_peers_tell(struct triggers_peers *peers, uint64_t key, uint32_t series,
 						int64_t number, const struct triggers_peer_work *work);

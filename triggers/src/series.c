@@ -224,8 +224,10 @@ static int64_t apart(int64_t a_ns, int64_t b_ns)
 	return a_ns > b_ns ? a_ns - b_ns : b_ns - a_ns;
 }
 
-/* Takes the open phase that began then (nearest to it, as the clock may have been set) off the list; whether steps
- * were seen in it. */
+/*
+ * Takes the open phase that began then (nearest to it, as the clock may have been set) off the list; whether
+ * steps were seen in it.
+ */
 static int take_open(struct triggers_source *source, int64_t begin_ns)
 {
 	uint32_t at = 0;

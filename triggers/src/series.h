@@ -2,14 +2,14 @@
 /*
  * Series and the sources they belong to: made by key, found by key or id, bounded in number.
  *
- * An id is place | generation << 14: one that was given up is never taken for its successor, nor after a restore, where
- * free places take the newest generation there was. A series is one
- * block of memory: this struct, the window's values, and the state of every module that watches its role.
- * Where the table is full the series unused for longest gives way, provided nothing of it is open.
+ * An id is place | generation << 14: one that was given up is never taken for its successor, nor after a
+ * restore, where free places take the newest generation there was. A series is one block of memory: this
+ * struct, the window's values, and the state of every module that watches its role. Where the table is full
+ * the series unused for longest gives way, provided nothing of it is open.
  *
  * Steps of another phase than "train" are followed by a child series "step@eval" of their own: phases have
- * their own usual lengths. Callers and firings see only the parent. A child is found by name and phase, so that neither a
- * name with an "@" nor two phases that are cut to one name are taken for each other.
+ * their own usual lengths. Callers and firings see only the parent. A child is found by name and phase, so
+ * that neither a name with an "@" nor two phases that are cut to one name are taken for each other.
  */
 #ifndef TRIGGERS_SERIES_H
 #define TRIGGERS_SERIES_H
@@ -36,10 +36,11 @@ struct triggers_interval {
 };
 
 /*
- * A stretch of another phase. It excuses a step that it interrupts: one that had begun before, or that it delayed the
- * end of. A step that begins and ends in it runs beside it (an evaluation on other devices, an epoch around all steps)
- * and is held to the usual length. The steps of other ranks of the job wait for who is in such a phase, and are excused
- * for as long as they overlap; unless one of them has run a whole step in it, or the rank itself is in a step of it.
+ * A stretch of another phase. It excuses a step that it interrupts: one that had begun before, or that it
+ * delayed the end of. A step that begins and ends in it runs beside it (an evaluation on other devices, an
+ * epoch around all steps) and is held to the usual length. The steps of other ranks of the job wait for who
+ * is in such a phase, and are excused for as long as they overlap; unless one of them has run a whole step in
+ * it, or the rank itself is in a step of it.
  */
 struct triggers_phase {
 	int64_t begin_ns, end_ns; /* end INT64_MAX: open */
@@ -54,13 +55,13 @@ struct triggers_source {
 	uint64_t job; /* 0 = not known */
 	struct triggers_source *next;
 	struct triggers_source *mate; /* the next of the same job, in a circle; NULL = alone */
-	int64_t last_progress_ns; /* INT64_MIN = none yet */
-	int64_t step_ns;          /* median train step, 0 = not yet known */
-	int64_t step_end_ns;      /* of the last whole train step; INT64_MIN = none yet */
-	int64_t step_begin_ns;    /* of the latest train step that was opened */
-	uint32_t open_steps;      /* train steps that are open */
-	uint32_t open_others;     /* steps of other phases that are */
-	uint32_t n_open; /* phases that are open; at most 8 are known of */
+	int64_t last_progress_ns;     /* INT64_MIN = none yet */
+	int64_t step_ns;              /* median train step, 0 = not yet known */
+	int64_t step_end_ns;          /* of the last whole train step; INT64_MIN = none yet */
+	int64_t step_begin_ns;        /* of the latest train step that was opened */
+	uint32_t open_steps;          /* train steps that are open */
+	uint32_t open_others;         /* steps of other phases that are */
+	uint32_t n_open;              /* phases that are open; at most 8 are known of */
 	struct triggers_phase open[TRIGGERS_PHASES_KEPT];
 	uint32_t n_phases; /* closed ones so far; the last 8 are kept */
 	struct triggers_phase phase[TRIGGERS_PHASES_KEPT];
@@ -82,7 +83,7 @@ struct triggers_series {
 	char phase[TRIGGERS_NAME_MAX];
 	int alarms;
 	int learns;  /* 0: phases "first" and "compile" have no usual length */
-	int varies;  /* spans, and phases known by a span's name ("phase:eval/eval_step"): less steady than steps */
+	int varies;  /* spans, and phases known by a span's name ("phase:eval/x"): less steady than steps */
 	int timed;   /* a module judges it as time passes */
 	int is_open; /* begun and not ended; for tracks: seen at least once */
 	int64_t open_ns, open_step;
@@ -123,8 +124,10 @@ struct triggers_series *triggers_table_add(struct triggers_table *table, enum tr
 struct triggers_series *triggers_table_add_at(struct triggers_table *table, uint32_t id,
 					      enum triggers_role role, uint32_t source, uint64_t track,
 					      const char *name, const char *phase, size_t bytes);
-/* One to give up for a new one, if any may be: nothing of it open nor used just now, unused for longest among those
- * looked at. */
+/*
+ * One to give up for a new one, if any may be: nothing of it open nor used just now, unused for longest among
+ * those looked at.
+ */
 struct triggers_series *triggers_table_idle(struct triggers_table *table, int for_alarms);
 void triggers_table_remove(struct triggers_table *table, struct triggers_series *series);
 uint32_t triggers_table_newest_generation(const struct triggers_table *table);

@@ -4,28 +4,29 @@
  *
  * Formula   deadline = max(1 s, 3 m, 1.5 x the longest usual value of the window), m = running median of the
  *           lengths; time that other phases of the same source overlap does not count. Before the series is
- *           warm, in the three steps after a start or a compile, and for the phases "first" and "compile", the
- *           deadline is 30 min.
+ *           warm, in the three steps after a start or a compile, and for the phases "first" and "compile",
+ *           the deadline is 30 min.
  *           t0 = the LAST progress of the source inside the open step, else the step's begin: the moment from
  *           which nothing moved. One firing a stall; it is over when the step ends or the track moves, and
- *           that late end fires nothing else, nor does it count as usual: the next stall is found as early. Where
- *           two of 64 steps stalled, the deadline of the next 64 is at least 1.5 x the shorter one: they are
- *           slow, not stuck, and latency_spike tells of that.
- *           A track has no lengths: m is the median of the longest gap in each second in which it moved. A track
- *           or span of which too little is known has no deadline.
- *           A span (a loader's wait, a phase known by its span's name) varies more than a step does: its deadline is
- *           at least ten times that least second, and of a span that is no phase three steps where the source marks
- *           steps. While a step is open the step's own deadline holds. Nothing watches the time between two steps in
- *           which no span is open either: a job that has ended its steps may well go on for hours.
- *           Suspicion from 1.2 m on (not before 50 ms; tracks: half a second; spans: half the deadline), from the
- *           step's begin. Ends with progress, and while a phase excuses the step.
- *           A firing that made no incident (a capture of ours, equal gaps, budgets) is claimed again where the
- *           stall still goes on 60 s later, and twice as long as the last two were, then at every doubling: what
- *           never resumes is told, whatever held it back at first.
- * State     about 750 bytes a series but counters (the ongoing firing).
+ *           that late end fires nothing else, nor does it count as usual: the next stall is found as early.
+ *           Where two of 64 steps stalled, the deadline of the next 64 is at least 1.5 x the shorter one:
+ *           they are slow, not stuck, and latency_spike tells of that.
+ *           A track has no lengths: m is the median of the longest gap in each second in which it moved. A
+ *           track or span of which too little is known has no deadline.
+ *           A span (a loader's wait, a phase known by its span's name) varies more than a step does: its
+ *           deadline is at least ten times that least second, and of a span that is no phase three steps
+ *           where the source marks steps. While a step is open the step's own deadline holds. Nothing watches
+ *           the time between two steps in which no span is open either: a job that has ended its steps may
+ *           well go on for hours.
+ *           Suspicion from 1.2 m on (not before 50 ms; tracks: half a second; spans: half the deadline), from
+ *           the step's begin. Ends with progress, and while a phase excuses the step.
+ *           A firing that made no incident (a capture of ours, equal gaps, budgets) is claimed again where
+ *           the stall still goes on 60 s later, and twice as long as the last two were, then at every
+ *           doubling: what never resumes is told, whatever held it back at first.
+ * State     632 bytes a series but counters, 552 of them the ongoing firing.
  * Cost      a few comparisons a step or progress; a walk of W once a step for the longest usual length.
  * Defaults  3: on public logs 1.5 x fires 4.8, 2 x 3.5, 3 x 3.2, 5 x 3.1 times in 10,000 steps: 3 is the
- * knee. 1 s, so that a hiccup of a 10 ms step is none. 30 min: a large model's first compile.
+ *           knee. 1 s, so that a hiccup of a 10 ms step is none. 30 min: a large model's first compile.
  */
 #include <stdio.h>
 
@@ -64,7 +65,8 @@ static int64_t at_least(double ns, int64_t floor_ns)
 static int is_cold(const struct triggers_engine *engine, const struct triggers_series *series)
 {
 	int train = series->role == TRIGGERS_STEP && !series->phase[0];
-	return !series->learns || !triggers_engine_is_warm(engine, series) || (train && series->source->grace);
+	return !series->learns || !triggers_engine_is_warm(engine, series) ||
+	       (train && series->source->grace);
 }
 
 /* What stalls again and again is slow. */
@@ -108,7 +110,7 @@ static void learn_deadline(const struct triggers_engine *engine, const struct tr
 	state->deadline_ns = at_least(learned > longest ? learned : longest,
 				      series->varies ? span_floor(engine, series, least_ns) : least_ns);
 	state->suspect_ns = series->varies ? state->deadline_ns / 2
-				    : at_least(suspect, is_track ? least_ns / 2 : SUSPECT_STEP_NS);
+					   : at_least(suspect, is_track ? least_ns / 2 : SUSPECT_STEP_NS);
 }
 
 static void end_suspicion(struct triggers_engine *engine, const struct triggers_series *series,
@@ -238,7 +240,8 @@ static void fire(struct triggers_engine *engine, struct triggers_series *series,
 		.value = (double)elapsed_ns,
 		.expected = state->suspect_ns ? triggers_window_median(&series->window)
 					      : (double)state->deadline_ns,
-		.step = series->role == TRIGGERS_STEP || series->role == TRIGGERS_PHASE ? series->open_step : -1,
+		.step = series->role == TRIGGERS_STEP || series->role == TRIGGERS_PHASE ? series->open_step
+											: -1,
 		.sample = -1,
 		.index = series->samples,
 		.ongoing = 1,

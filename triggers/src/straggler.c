@@ -2,28 +2,30 @@
 /*
  * straggler: one track does its own work of a step more slowly than the tracks that do the like work.
  *
- * Value     own work x of a track in a train step: the union of its spans without collectives and waits. (The length of
- *           a synchronous step is the same on all ranks, and the slow one waits the SHORTEST in its collectives.)
- *           A step is judged once all peers of the group have told of it (peers.h); the first 3 of a track are not.
- * Roles     the like work may still come in classes: pipeline stages, tensor groups, two generations of device. Members
- *           are sorted by their own median m of the last 64 steps and parted where it grows by more than f. A part of
- *           two or more is a role; one that is alone belongs to the role below it, which makes it a straggler and
- *           no role. Without any role nobody is behind in it.
- * Behind    in role: x > M + max(4 s, (f - 1) M) with M the median of the others of the role, s = 1.4826 x MAD of the
- *           role in this step, f = 1.10; with fewer than 5 in the role there is no such median: then by 1.25 times the
- *           slowest of the others. Finds who is slow from the start.
- *           by itself: u = x / m, u > U max(1.25, 1 + 6 d) with U the upper median of the others' u and d = 1.4826 x
- *           MAD of its own x, as a share. Cancels what slows all, and classes of speed. Of two, u > 1.25 as well.
- *           Either only if it costs 2 % of a step (1 ms where steps are not known).
- * Fires     behind in role in 5 steps in a row, or by itself in 3 of the last 5; in all 5 where it was so more than once
- *           in the 59 before: work that varies by nature. Once an episode, which ends when it was behind in neither
- *           way, and less than half way to it in role, for 5 steps. t0 = the begin of the first of these steps. A
- *           warning.
- * State     1.1 KB a series, and 210 bytes as a member of its group.
+ * Formula   x = a track's own work in a train step: the union of its spans without collectives and waits.
+ *           (The length of a synchronous step is the same on all ranks, and the slow one waits the SHORTEST
+ *           in its collectives.) A step is judged once all peers of the group have told of it (peers.h); the
+ *           first 3 of a track are not.
+ *           Roles: the like work may still come in classes: pipeline stages, tensor groups, two generations
+ *           of device. Members are sorted by their own median m of the last 64 steps and parted where it
+ *           grows by more than f. A part of two or more is a role; one that is alone belongs to the role
+ *           below it, which makes it a straggler and no role. Without any role nobody is behind in it.
+ *           Behind in role: x > M + max(4 s, (f - 1) M) with M the median of the others of the role,
+ *           s = 1.4826 x MAD of the role in this step, f = 1.10; with fewer than 5 in the role there is no
+ *           such median: then by 1.25 times the slowest of the others. Finds who is slow from the start.
+ *           Behind by itself: u = x / m, u > U max(1.25, 1 + 6 d) with U the upper median of the others' u
+ *           and d = 1.4826 x MAD of its own x, as a share. Cancels what slows all, and classes of speed. Of
+ *           two, u > 1.25 as well. Either only if it costs 2 % of a step (1 ms where steps are not known).
+ *           Fires when behind in role in 5 steps in a row, or by itself in 3 of the last 5; in all 5 where it
+ *           was so more than once in the 59 before: work that varies by nature. Once an episode, which ends
+ *           when it was behind in neither way, and less than half way to it in role, for 5 steps. t0 = the
+ *           begin of the first of these steps. A warning.
+ * State     1,120 bytes a series, and 208 as a member of its group (peers.h).
  * Cost      a step of n members: two sorts of n, one insert into a window of 64 each; about 0.3 us a sample.
- * Defaults  1.25, 3 of 5, W 64: on Alibaba's traces of jobs exactly the documented stragglers (1.15 gives four times as
- *           many episodes in a noisy one). 1.10 in a row of 5: real steps differ by 0.1-1.3 %, and 0.5 % of machines
- *           were 10 % slower in a published fleet. f follows straggler.ratio: 1 + 0.4 (ratio - 1).
+ * Defaults  1.25, 3 of 5, W 64: on Alibaba's traces of jobs exactly the documented stragglers (1.15 gives
+ *           four times as many episodes in a noisy one). 1.10 in a row of 5: real steps differ by 0.1-1.3 %,
+ *           and 0.5 % of machines were 10 % slower in a published fleet. f follows straggler.ratio: 1 + 0.4
+ *           (ratio - 1).
  */
 #include <math.h>
 #include <stdio.h>
@@ -167,7 +169,10 @@ static uint32_t part_end(const struct view *view, uint32_t from, uint32_t n, dou
 	return end;
 }
 
-/* Parts of one go with the role below; those before the first role with that one, where they are the fast ones. */
+/*
+ * Parts of one go with the role below; those before the first role with that one, where they are the fast
+ * ones.
+ */
 static void judge_roles(struct view *view, uint32_t n, const struct limits *limits)
 {
 	uint32_t from = 0, at = 0;
@@ -280,7 +285,8 @@ static void fire(struct triggers_engine *engine, const struct view *view, int64_
 		.module = &triggers_module_straggler,
 		.series = view->series,
 		.severity = TRIGGERS_WARN,
-		.t0_ns = first_ns < now_ns ? first_ns : view->work.start_ns, /* the clock may have been set back */
+		.t0_ns = first_ns < now_ns ? first_ns
+					   : view->work.start_ns, /* the clock may have been set back */
 		.until_ns = now_ns,
 		.detected_ns = now_ns,
 		.value = view->work.value,
@@ -295,8 +301,8 @@ static void fire(struct triggers_engine *engine, const struct view *view, int64_
 }
 
 /*
- * Behind by itself often enough. For one that often is, now and then, so many in a few steps are chance: then in all of
- * them.
+ * Behind by itself often enough. For one that often is, now and then, so many in a few steps are chance: then
+ * in all of them.
  */
 static int is_often(uint64_t by_itself, const struct limits *limits)
 {

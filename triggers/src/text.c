@@ -24,7 +24,9 @@ const char *triggers_duration_text(double ns, char text[TRIGGERS_DURATION_TEXT])
 double triggers_ratio(double value, double expected)
 {
 	double ratio = expected != 0 ? value / expected : 0;
-	return ratio > (double)FLT_MAX ? (double)FLT_MAX : ratio < -(double)FLT_MAX ? -(double)FLT_MAX : ratio;
+	return ratio > (double)FLT_MAX    ? (double)FLT_MAX
+	       : ratio < -(double)FLT_MAX ? -(double)FLT_MAX
+					  : ratio;
 }
 
 int triggers_series_is_train(const struct triggers_series *series)

@@ -3,10 +3,12 @@
  * threshold: a value beyond a limit that the operator wrote down.
  *
  * Formula   a rule PATTERN >|< LIMIT [for TIME] [severity] fires once when every sample of TIME was beyond
- * the limit, and again only after one was not. Durations compare in time, counters in their own unit. A rule
- * names its series, so it fires also where the series does not alarm otherwise. t0 = the first sample beyond
- * the limit. State     48 bytes a series: the first four rules that match its name. Cost      one comparison
- * a matching rule; names are matched once a series. Defaults  no rules.
+ *           the limit, and again only after one was not. Durations compare in time, counters in their own
+ *           unit. A rule names its series, so it fires also where the series does not alarm otherwise. t0 =
+ *           the first sample beyond the limit.
+ * State     48 bytes a series: the first four rules that match its name.
+ * Cost      one comparison a matching rule; names are matched once a series.
+ * Defaults  no rules; a rule's severity is warn.
  */
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +32,8 @@ static void match(const struct triggers_rules *rules, const struct triggers_seri
 	*state = (struct threshold_state){.version = rules->version};
 	/* A limit of a span holds in every phase. */
 	char name[TRIGGERS_NAME_MAX];
-	int bytes = (int)(series->role == TRIGGERS_SPAN ? triggers_series_span_bytes(series) : strlen(series->name));
+	int bytes = (int)(series->role == TRIGGERS_SPAN ? triggers_series_span_bytes(series)
+							: strlen(series->name));
 	snprintf(name, sizeof(name), "%.*s", bytes, series->name);
 	for (uint32_t i = 0; i < rules->count && state->count < RULES_A_SERIES; i++)
 		if (triggers_pattern_match(rules->rule[i].pattern, name)) {

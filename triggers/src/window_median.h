@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last values of a series with their median and MAD: in order of arrival, and their places in order of size.
+ * The last values of a series with their median and MAD: in order of arrival, and their places in order of
+ * size.
  *
- * Values are floats: 24 bits tell 1 part in 16 million, a thousand times finer than the steadiest step time. A place
- * is one byte, so a window of 256 takes 1,280 bytes.
+ * Values are floats: 24 bits tell 1 part in 16 million, a thousand times finer than the steadiest step time.
+ * A place is one byte, so a window of 256 takes 1,280 bytes.
  * Insert costs two binary searches and one memmove of at most 256 bytes; the median is O(1); the MAD walks
  * outward from the median with two pointers, O(n/2).
  */
@@ -39,7 +40,10 @@ void triggers_window_insert(struct triggers_window *window, float value, int ala
 double triggers_window_median(const struct triggers_window *window);
 /* 1.4826 x the ceil(n/2)-th smallest distance to the median. */
 double triggers_window_deviation(const struct triggers_window *window);
-/* So many values alarmed, one in eight or one in twenty that are alike, that they are the series' nature, not news. */
+/*
+ * So many values alarmed, one in eight or one in twenty that are alike, that they are the series' nature, not
+ * news.
+ */
 int triggers_window_bimodal(const struct triggers_window *window);
 /* The median of the values that alarmed, taken as the highest ones; 0 where there is none. */
 double triggers_window_upper(const struct triggers_window *window);

@@ -42,22 +42,22 @@ enum triggers_role {
 struct triggers_series_key {
 	enum triggers_role role;
 	uint32_t source;
-	uint32_t rank;           /* UINT32_MAX = unknown */
-	uint64_t job;            /* the caller's number of the job: its ranks stall together; 0 = not known */
-	uint64_t track;          /* the caller's id of the track */
-	const char *name;        /* "step", "phase:eval", "load", "device:0:power" */
-	const char *group;       /* TRIGGERS_BUSY: which tracks do the like work ("compute", "stream"); else NULL */
-	int alarms;              /* may fire; else it is only followed for diagnosis */
+	uint32_t rank;     /* UINT32_MAX = unknown */
+	uint64_t job;      /* the caller's number of the job: its ranks stall together; 0 = not known */
+	uint64_t track;    /* the caller's id of the track */
+	const char *name;  /* "step", "phase:eval", "load", "device:0:power" */
+	const char *group; /* TRIGGERS_BUSY: which tracks do the like work ("compute", "stream"); else NULL */
+	int alarms;        /* may fire; else it is only followed for diagnosis */
 };
 
 struct triggers_sample {
 	int64_t start_ns;
-	int64_t duration_ns;  /* counters: 0 */
-	double value;         /* counters; for the others the duration in ns is taken */
-	int64_t step;         /* -1 = not known */
-	const char *phase;    /* "train" where NULL */
-	int64_t sample;       /* the caller's own number, returned in the firing; -1 = none */
-	const char *note;     /* of counters of devices: what the host waited in meanwhile; NULL = not known */
+	int64_t duration_ns; /* counters: 0 */
+	double value;        /* counters; for the others the duration in ns is taken */
+	int64_t step;        /* -1 = not known */
+	const char *phase;   /* "train" where NULL */
+	int64_t sample;      /* the caller's own number, returned in the firing; -1 = none */
+	const char *note;    /* of counters of devices: what the host waited in meanwhile; NULL = not known */
 };
 
 /* The names of the triggers in the order in which they judge; NULL after the last. */
@@ -73,17 +73,17 @@ struct triggers_firing {
 	uint32_t source;
 	uint32_t rank;
 	uint64_t track;
-	int64_t t0_ns;       /* the anomaly: for a stall the LAST progress, for a spike the span's begin */
-	int64_t until_ns;    /* the anomaly's end where known, else detected_ns */
+	int64_t t0_ns;    /* the anomaly: for a stall the LAST progress, for a spike the span's begin */
+	int64_t until_ns; /* the anomaly's end where known, else detected_ns */
 	int64_t detected_ns;
-	double value;        /* ns, or the counter's unit */
+	double value; /* ns, or the counter's unit */
 	double expected;
 	double ratio;
 	int64_t step;
 	int64_t sample;
-	int ongoing;         /* not over yet: a `progress` call will follow if it ends */
-	int shadow;          /* settled as a note on purpose: recorded, no incident */
-	int quiet;           /* an incident, but nobody is told (shift.alert, straggler.alert) */
+	int ongoing;                      /* not over yet: a `progress` call will follow if it ends */
+	int shadow;                       /* settled as a note on purpose: recorded, no incident */
+	int quiet;                        /* an incident, but nobody is told (shift.alert, straggler.alert) */
 	char evidence[TRIGGERS_TEXT_MAX]; /* one plain sentence */
 };
 
@@ -97,7 +97,7 @@ enum triggers_gate {
 	TRIGGERS_BUDGET_HOUR,
 	TRIGGERS_BUDGET_DAY,
 	TRIGGERS_OWN_CAPTURE,
-	TRIGGERS_SILENCED,  /* `shadow`: a note that is only recorded */
+	TRIGGERS_SILENCED,     /* `shadow`: a note that is only recorded */
 	TRIGGERS_SAME_ANOMALY, /* part of an anomaly that has an incident, which no longer waits */
 	TRIGGERS_GATE_LIMIT
 };
@@ -128,9 +128,9 @@ int triggers_engine_set(struct triggers_engine *engine, const char *key, const c
 
 /* Every option: for the configuration table, help and docs. Ends with key == NULL. */
 struct triggers_option {
-	const char *key;     /* "stall.factor" */
-	const char *unit;    /* "x", "s", "steps", "", "%" */
-	const char *value;   /* default, as text */
+	const char *key;   /* "stall.factor" */
+	const char *unit;  /* "x", "s", "steps", "", "%" */
+	const char *value; /* default, as text */
 	double low, high;
 	const char *help;
 };
@@ -140,7 +140,8 @@ const struct triggers_option *triggers_options(void);
 uint32_t triggers_engine_series(struct triggers_engine *engine, const struct triggers_series_key *key);
 
 /* A finished step, phase, span, or a counter's sample. */
-void triggers_engine_observe(struct triggers_engine *engine, uint32_t series, const struct triggers_sample *sample);
+void triggers_engine_observe(struct triggers_engine *engine, uint32_t series,
+			     const struct triggers_sample *sample);
 
 /* A step or phase that has begun, or is known to be open (idempotent), and its end without a sample. */
 void triggers_engine_open(struct triggers_engine *engine, uint32_t series, int64_t start_ns, int64_t step,
@@ -171,11 +172,11 @@ int64_t triggers_engine_due(const struct triggers_engine *engine);
 struct triggers_belief {
 	struct triggers_series_key key;
 	uint64_t samples;
-	double median, deviation; /* running median and 1.4826 x MAD; ns or the counter's unit */
-	double ceiling;           /* from where latency_spike fires */
-	double warn;              /* from where it, or difference, does so as a warning */
-	double critical;          /* from where it does so as critical */
-	double deadline_ns;       /* of an open step; 0 = none learned yet */
+	double median, deviation;  /* running median and 1.4826 x MAD; ns or the counter's unit */
+	double ceiling;            /* from where latency_spike fires */
+	double warn;               /* from where it, or difference, does so as a warning */
+	double critical;           /* from where it does so as critical */
+	double deadline_ns;        /* of an open step; 0 = none learned yet */
 	double line, line_ceiling; /* difference: expected next value and its ceiling; 0 = not known yet */
 	double level;              /* shift: the usual level it compares with; 0 = none yet */
 	double shift_share;        /* shift: how much of the evidence that makes it fire there is, 0 .. 1 */
@@ -185,7 +186,8 @@ struct triggers_belief {
 	int64_t open_since_ns;
 	int64_t last_progress_ns;
 };
-int triggers_engine_belief(const struct triggers_engine *engine, uint32_t series, struct triggers_belief *ret);
+int triggers_engine_belief(const struct triggers_engine *engine, uint32_t series,
+			   struct triggers_belief *ret);
 uint32_t triggers_engine_series_count(const struct triggers_engine *engine);
 /* Cheap, for who looks for one kind among many; 0 where there is no such series. */
 enum triggers_role triggers_engine_role(const struct triggers_engine *engine, uint32_t series);
