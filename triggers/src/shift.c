@@ -291,7 +291,7 @@ static void shift_restore(void *state_, struct triggers_cursor *cursor)
 	state->level = triggers_read_double(cursor);
 	state->deviation = triggers_read_double(cursor);
 	state->sum = triggers_read_double(cursor);
-	state->t0_ns = triggers_read_ns(cursor);
+	state->t0_ns = triggers_read_time(cursor);
 	state->t0_step = triggers_read_i64(cursor);
 	if (state->next >= KEPT) {
 		state->next = 0;
