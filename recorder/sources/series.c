@@ -165,7 +165,7 @@ static void on_phase_span(struct series *series, const struct series_source *sou
 	const struct series_place *place = series_place_find(series, known);
 	bool open = place && place->open;
 	if (known->series == TRIGGERS_SERIES_NONE ||
-	    (open && event->start_ns > place->open_ns + SERIES_SAME_OPENING_NS) ||
+	    (open && event->start_ns > ns_add(place->open_ns, SERIES_SAME_OPENING_NS)) ||
 	    (!open && ns_sub(event->end_ns, event->start_ns) < PHASES_SPAN_MIN_NS))
 		return;
 	finish(series, source, known, event, -1, phases_text(known->phase));

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ns.h"
+
 struct series_place *series_place_find(struct series *series, struct series_known *known)
 {
 	struct series_place *place = &series->places[known->place % SERIES_STEPS_MAX];
@@ -89,8 +91,8 @@ static void open_span(struct series *series, struct series_known *known, int64_t
 	struct series_place *place = series_place_of(series, known, false);
 	if (!place || place->nests || start_ns < place->last_end_ns)
 		return;
-	bool inside = place->open && start_ns > place->open_ns + SERIES_SAME_OPENING_NS && place->told;
-	bool around = place->open && start_ns < place->open_ns - SERIES_SAME_OPENING_NS;
+	bool inside = place->open && start_ns > ns_add(place->open_ns, SERIES_SAME_OPENING_NS) && place->told;
+	bool around = place->open && start_ns < ns_sub(place->open_ns, SERIES_SAME_OPENING_NS);
 	place->is_span = !known->phase;
 	if (place->is_span && (inside || around)) {
 		place->nests = true;
