@@ -37,8 +37,10 @@ struct series_known *series_known_find(const struct series *series, uint32_t sou
 	}
 }
 
-/* Puts all that are not of source `without` into a table of `room`. */
-static int known_rebuild(struct series *series, size_t room, uint32_t without)
+/* Whether an entry stays in a table that is made anew, as it then is. */
+typedef bool keeps(struct series_known *known, const void *context);
+
+static int known_rebuild(struct series *series, size_t room, keeps *keep, const void *context)
 {
 	struct series_known *old = series->known;
 	size_t old_room = series->room;
@@ -49,7 +51,7 @@ static int known_rebuild(struct series *series, size_t room, uint32_t without)
 	series->room = room;
 	series->used = 0;
 	for (size_t i = 0; i < old_room; i++) {
-		if (!old[i].used || old[i].source == without)
+		if (!old[i].used || !keep(&old[i], context))
 			continue;
 		*series_known_find(series, old[i].source, old[i].track, old[i].name) = old[i];
 		series->used++;
@@ -58,13 +60,77 @@ static int known_rebuild(struct series *series, size_t room, uint32_t without)
 	return 0;
 }
 
+static bool keep_all(struct series_known *known, const void *context)
+{
+	(void)known, (void)context;
+	return true;
+}
+
+static bool keep_series(struct series_known *known, const void *context)
+{
+	(void)context;
+	return known->series != TRIGGERS_SERIES_NONE;
+}
+
+static bool keep_others(struct series_known *known, const void *context)
+{
+	const uint32_t *source = context;
+	return known->source != *source;
+}
+
+static bool is_own_text(const struct series_known *known)
+{
+	return (known->name & SERIES_OWN_NAMES) != 0;
+}
+
+static size_t own_text(const struct series_known *known)
+{
+	return known->name % SERIES_OWN_NAMES % SERIES_TEXTS_MAX;
+}
+
+static bool keep_renumbered(struct series_known *known, const void *context)
+{
+	const uint16_t *new_id = context;
+	if (!is_own_text(known))
+		return true;
+	uint16_t id = new_id[own_text(known)];
+	if (known->series == TRIGGERS_SERIES_NONE || !id)
+		return false;
+	known->name = known->name / SERIES_OWN_NAMES * SERIES_OWN_NAMES + id - 1u;
+	return true;
+}
+
+void series_known_renumber(struct series *series, const uint16_t new_id[SERIES_TEXTS_MAX])
+{
+	/* Out of memory the entries lead to no text, or to a wrong one: then nothing is known. */
+	if (known_rebuild(series, series->room, keep_renumbered, new_id) < 0) {
+		memset(series->known, 0, series->room * sizeof(*series->known));
+		series->used = 0;
+	}
+}
+
+void series_known_mark_texts(const struct series *series, uint16_t marks[SERIES_TEXTS_MAX])
+{
+	for (size_t i = 0; i < series->room; i++) {
+		const struct series_known *known = &series->known[i];
+		if (known->used && known->series != TRIGGERS_SERIES_NONE && is_own_text(known))
+			marks[own_text(known)] = 1;
+	}
+}
+
+/* False where most of a full table is of interest: it would be full again at once. */
+static bool make_room(struct series *series)
+{
+	size_t of_interest = (size_t)series->counters.alarming + series->counters.followed;
+	if (series->room < SERIES_KNOWN_MAX)
+		return known_rebuild(series, series->room * 2, keep_all, NULL) == 0;
+	return of_interest < series->room / 2 && known_rebuild(series, series->room, keep_series, NULL) == 0;
+}
+
 struct series_known *series_known_add(struct series *series, uint32_t source, uint32_t track, uint32_t name)
 {
-	if (series->used >= series->room / 4 * 3) {
-		if (series->room >= SERIES_KNOWN_MAX ||
-		    known_rebuild(series, series->room * 2, UINT32_MAX) < 0)
-			return NULL;
-	}
+	if (series->used >= series->room / 4 * 3 && !make_room(series))
+		return NULL;
 	struct series_known *known = series_known_find(series, source, track, name);
 	*known = (struct series_known){
 		.source = source, .track = track, .name = name, .used = 1, .series = TRIGGERS_SERIES_NONE};
@@ -84,7 +150,7 @@ void series_known_forget(struct series *series, uint32_t source)
 			series->counters.followed--;
 	}
 	/* Out of memory the entries stay, and would only be found again by the same source. */
-	known_rebuild(series, series->room, source);
+	known_rebuild(series, series->room, keep_others, &source);
 }
 
 /* ---- deciding ---- */
@@ -138,7 +204,9 @@ struct series_known *series_known_get(struct series *series, const struct series
 				      uint32_t track, uint32_t name, enum triggers_role role,
 				      const char *prefix)
 {
-	uint32_t kept = role == TRIGGERS_PHASE ? name + SERIES_PHASE_NAMES : name;
+	uint32_t kept = role == TRIGGERS_PHASE     ? name + SERIES_PHASE_NAMES
+			: role == TRIGGERS_COUNTER ? name + SERIES_COUNTER_NAMES
+						   : name;
 	struct series_known *known = series_known_find(series, source->source, track, kept);
 	if (known->used)
 		return known;

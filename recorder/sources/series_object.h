@@ -18,7 +18,8 @@ enum {
 	SERIES_TEXT_BUCKETS = 2 * SERIES_TEXTS_MAX,
 	SERIES_STEP_NAME = UINT16_MAX + 2, /* stands for the step series; names of rings end at 65535 */
 	SERIES_OWN_NAMES = 1 << 24,        /* ids from here on are of our own texts */
-	SERIES_PHASE_NAMES = 1 << 25       /* added to a name's id where it names a phase */
+	SERIES_PHASE_NAMES = 1 << 25,      /* added to a name's id where it names a phase */
+	SERIES_COUNTER_NAMES = 1 << 26     /* or a counter: a span may be called the same */
 };
 
 /* How far apart the begin of one opening may be told: it is converted from ticks anew each time. */
@@ -87,7 +88,10 @@ int series_known_new(struct series *series);
 /* The entry, or the empty one where it would be. */
 struct series_known *series_known_find(const struct series *series, uint32_t source, uint32_t track,
 				       uint32_t name);
-/* A new entry that is not followed. NULL if there is no room for another one. */
+/*
+ * A new entry that is not followed. NULL if there is no room for another one. Entries move; where the table is full, those
+ * of no interest are forgotten, to be looked at again when they are seen again.
+ */
 struct series_known *series_known_add(struct series *series, uint32_t source, uint32_t track, uint32_t name);
 /* The combination, decided upon where it is new. NULL if there is no room to know it. */
 struct series_known *series_known_get(struct series *series, const struct series_source *source,
@@ -101,12 +105,19 @@ bool series_alarms(const struct series *series, const char *name);
 /* Makes the entry a series of the engine, if it alarms or there is room to follow it. */
 void series_decide(struct series *series, struct series_known *known, const struct series_source *source,
 		   enum triggers_role role, const char *name);
+/* Our own texts get new ids, 0 = none any more: forgets the entries of those that have none. */
+void series_known_renumber(struct series *series, const uint16_t new_id[SERIES_TEXTS_MAX]);
+/* Marks the texts of all entries that are a series of the engine. */
+void series_known_mark_texts(const struct series *series, uint16_t marks[SERIES_TEXTS_MAX]);
 /* Forgets all entries of a source, and with them their share of what may be followed. */
 void series_known_forget(struct series *series, uint32_t source);
 
 /* ---- series_texts.c ---- */
 
-/* Our own id of a text that has none, 0 if there is no room. Texts that are alike in 63 bytes are one. */
+/*
+ * Our own id of a text that has none, 0 if there is no room. Texts that are alike in 63 bytes are one. Where there is no
+ * room for another one, those that no series is called by are forgotten, so that entries move and ids change.
+ */
 uint32_t series_text_id(struct series *series, const char *text, size_t bytes);
 /* A name's text, terminated, with a prefix; false if it has none. */
 bool series_name_text(const struct series *series, const struct series_source *source, uint32_t name,

@@ -15,6 +15,35 @@ static uint64_t text_hash(const char *text, size_t bytes)
 	return series_mix(hash);
 }
 
+static void put_in_bucket(struct series *series, size_t index)
+{
+	size_t at = (size_t)series->texts[index].hash % SERIES_TEXT_BUCKETS;
+	while (series->bucket[at])
+		at = (at + 1) % SERIES_TEXT_BUCKETS;
+	series->bucket[at] = (uint16_t)(index + 1);
+}
+
+/* Keeps the texts that series are called by. False where that would leave hardly any room. */
+static bool make_room(struct series *series)
+{
+	uint16_t new_id[SERIES_TEXTS_MAX] = {0};
+	size_t kept = 0;
+	if (series->counters.alarming + series->counters.followed > SERIES_TEXTS_MAX / 2)
+		return false;
+	series_known_mark_texts(series, new_id);
+	memset(series->bucket, 0, sizeof(series->bucket));
+	for (size_t i = 0; i < series->n_texts; i++) {
+		if (!new_id[i])
+			continue;
+		series->texts[kept] = series->texts[i];
+		put_in_bucket(series, kept);
+		new_id[i] = (uint16_t)++kept;
+	}
+	series->n_texts = kept;
+	series_known_renumber(series, new_id);
+	return true;
+}
+
 uint32_t series_text_id(struct series *series, const char *text, size_t bytes)
 {
 	if (!text || bytes == 0)
@@ -33,13 +62,13 @@ uint32_t series_text_id(struct series *series, const char *text, size_t bytes)
 		    series->texts[i].text[bytes] == 0)
 			return SERIES_OWN_NAMES + (uint32_t)i;
 	}
-	if (series->n_texts == SERIES_TEXTS_MAX)
+	if (series->n_texts == SERIES_TEXTS_MAX && !make_room(series))
 		return 0;
 	size_t i = series->n_texts++;
 	series->texts[i].hash = hash;
 	memcpy(series->texts[i].text, text, bytes);
 	series->texts[i].text[bytes] = 0;
-	series->bucket[at] = (uint16_t)(i + 1);
+	put_in_bucket(series, i);
 	return SERIES_OWN_NAMES + (uint32_t)i;
 }
 
