@@ -67,8 +67,8 @@ static void on_ring_event(void *context, struct producer *producer, const struct
 static void on_ring_polled(void *context, struct producer *producer)
 {
 	struct daemon *daemon = context;
-	if (producer->last_event_ns > 0)
-		series_progress(daemon->series, producer->source, producer->last_event_ns);
+	if (producer->last_work_ns > 0)
+		series_progress(daemon->series, producer->source, producer->last_work_ns);
 	daemon_watch_act(daemon);
 }
 

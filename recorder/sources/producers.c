@@ -261,8 +261,12 @@ static int on_event(void *context, const struct drec_event *event, const struct 
 	struct producer *producer = poll->producer;
 	int64_t start, end;
 	(void)place;
-	if (drec_reader_event_time(producer->reader, event, &start, &end) == 0 && end > producer->last_event_ns)
-		producer->last_event_ns = end;
+	if (drec_reader_event_time(producer->reader, event, &start, &end) == 0) {
+		if (end > producer->last_event_ns)
+			producer->last_event_ns = end;
+		if (end > producer->last_work_ns && event->kind != DREC_COUNTER)
+			producer->last_work_ns = end;
+	}
 	poll->producers->host.event(poll->producers->host.context, producer, event);
 	return 0;
 }

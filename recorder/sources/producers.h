@@ -46,6 +46,7 @@ struct producer {
 	bool drained;             /* dead, and everything was read */
 	bool of_this_boot;
 	int64_t last_event_ns;    /* record time: latest end of an event; 0 = none yet */
+	int64_t last_work_ns;     /* of one that is no counter: those go on in a step that hangs */
 	int64_t last_new_mono_ns; /* when something new was last seen */
 	int64_t died_mono_ns;     /* when death was noticed */
 	int64_t next_alive_mono_ns, next_open_mono_ns;

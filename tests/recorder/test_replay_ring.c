@@ -92,11 +92,14 @@ END_TEST
 /* Writes the ring's path once its 25th step has been open for 400 ms, and stays in it. */
 static _Noreturn void hang(int fd)
 {
-	const struct timespec step = {.tv_nsec = 5000000}, long_step = {.tv_nsec = 400000000};
+	const struct timespec step = {.tv_nsec = 2500000}, long_step = {.tv_nsec = 200000000};
 	drec *rec = open_ring();
 	uint32_t train = drec_name(rec, "train");
 	for (unsigned i = 0; i < 25; i++) {
 		drec_step_begin(rec, i, train);
+		nanosleep(i < 24 ? &step : &long_step, NULL);
+		/* What another thread measures goes on: no sign that the step does. */
+		drec_counter(rec, 0, DREC_NAME(rec, "device:0:power"), 300);
 		nanosleep(i < 24 ? &step : &long_step, NULL);
 		if (i < 24)
 			drec_step_end(rec);
@@ -123,6 +126,7 @@ START_TEST(a_step_that_hangs_now)
 	replayed(&set, &replay, &lines);
 	ck_assert_uint_eq(replay.steps, 24);
 	ck_assert_msg(strstr(lines, "\"step\":24,\"trigger\":\"stall\",\"series\":\"step\"") != NULL, "%s", lines);
+	ck_assert_msg(strstr(lines, "nothing has moved for 300 ms") != NULL, "%s", lines);
 	free(lines);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
