@@ -369,6 +369,8 @@ int incidents_adopt(struct incidents *incidents)
 	}
 	watch_ongoing(incidents, entries, count);
 	remember_past(incidents, entries, count);
+	/* The triggers were told to join what the earlier daemon had open; it may be written since. */
+	incidents_tell_settled(incidents);
 end:
 	free(entries);
 	return r;

@@ -97,6 +97,8 @@ void incidents_job_resolve(struct incidents *incidents, struct incident *inciden
 void incidents_tell(struct incidents *incidents, struct incident *incident, const char *event);
 /* join.c: takes in what waited for a job's end. */
 void incidents_settle_waiting(struct incidents *incidents, struct incident *incident);
+/* The host may know that nothing takes firings in any more, if so. */
+void incidents_tell_settled(struct incidents *incidents);
 
 /* adopt.c: lets go of what daemons of other stores pinned and left. */
 void incidents_release_left(struct incidents *incidents);

@@ -135,7 +135,7 @@ static void gather_for_write(struct incidents *incidents, struct incident *incid
 	}
 }
 
-static void tell_settled(struct incidents *incidents)
+void incidents_tell_settled(struct incidents *incidents)
 {
 	for (const struct incident *incident = incidents->list; incident; incident = incident->next) {
 		if (incident_waits(incident))
@@ -151,7 +151,7 @@ static void post_over(struct incidents *incidents, struct incident *incident)
 	add_new_rings(incidents, incident);
 	gather_for_write(incidents, incident);
 	incident->state = INCIDENT_WRITE;
-	tell_settled(incidents);
+	incidents_tell_settled(incidents);
 	incidents_job_write(incidents, incident);
 }
 
