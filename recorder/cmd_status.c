@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,8 @@ struct job {
 	int64_t step;    /* the lowest of the ranks: a job is as far as its slowest */
 	int64_t step_ns; /* the longest median */
 	uint64_t lost;
-	const cJSON *hung; /* the ring whose open step is the longest past its deadline */
+	unsigned n_hung;   /* whose open step is past its deadline */
+	const cJSON *hung; /* that of them to look at */
 };
 
 static const char *text_of(const cJSON *json, const char *key)
@@ -77,8 +79,39 @@ static void add_ring(struct job *job, const cJSON *ring)
 	if (step_ns > job->step_ns)
 		job->step_ns = step_ns;
 	job->lost += (uint64_t)number_of(ring, "lost");
-	if (alive && !job->hung && is_hung(ring))
+}
+
+static bool hangs_in(const struct job *job, const cJSON *ring)
+{
+	return strcmp(text_of(ring, "job"), job->name) == 0 && strcmp(text_of(ring, "life"), "alive") == 0 &&
+	       is_hung(ring);
+}
+
+/* The innermost open span; NULL = none. */
+static const cJSON *innermost(const cJSON *ring)
+{
+	const cJSON *open = cJSON_GetObjectItem(ring, "open");
+	return cJSON_GetArrayItem(open, cJSON_GetArraySize(open) - 1);
+}
+
+/* Ranks wait for each other, most in the same collective: who is where the fewest are is whom they wait for. */
+static void find_hung(struct job *job, const cJSON *rings)
+{
+	const cJSON *ring, *other;
+	unsigned fewest = 0;
+	cJSON_ArrayForEach(ring, rings) {
+		unsigned alike = 0;
+		if (!hangs_in(job, ring))
+			continue;
+		job->n_hung++;
+		cJSON_ArrayForEach(other, rings) alike += hangs_in(job, other) &&
+							  strcmp(text_of(innermost(ring), "name"),
+								 text_of(innermost(other), "name")) == 0;
+		if (job->hung && alike >= fewest)
+			continue;
 		job->hung = ring;
+		fewest = alike;
+	}
 }
 
 static void print_job(const struct job *job, const cJSON *status)
@@ -94,11 +127,13 @@ static void print_job(const struct job *job, const cJSON *status)
 	       job->name, step, length, job->alive, job->rings, output_count(lost, job->lost),
 	       (long long)number_of(incidents, "kept"), (long long)number_of(incidents, "critical"));
 	if (job->hung) {
-		const cJSON *open, *last = NULL;
-		cJSON_ArrayForEach(open, cJSON_GetObjectItem(job->hung, "open"))
-			last = open;
-		printf("  %s is past its deadline, inside \"%s\" for %s\n", text_of(job->hung, "name"),
-		       text_of(last, "name"), output_duration(length, number_of(last, "for_ns")));
+		const cJSON *last = innermost(job->hung);
+		char more[48] = "";
+		if (job->n_hung > 1)
+			snprintf(more, sizeof(more), "; %u more %s past theirs", job->n_hung - 1,
+				 job->n_hung == 2 ? "is" : "are");
+		printf("  %s is past its deadline, inside \"%s\" for %s%s\n", text_of(job->hung, "name"),
+		       text_of(last, "name"), output_duration(length, number_of(last, "for_ns")), more);
 	}
 }
 
@@ -143,8 +178,10 @@ static void print(const cJSON *status)
 		if (job)
 			add_ring(job, ring);
 	}
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
+		find_hung(&jobs[i], cJSON_GetObjectItem(status, "rings"));
 		print_job(&jobs[i], status);
+	}
 	if (count == 0)
 		printf("no rings in %s/rings: start the job with driverec run -- CMD, or with DRIVEREC_RUN_DIR=%s\n",
 		       text_of(status, "run_dir"), text_of(status, "run_dir"));

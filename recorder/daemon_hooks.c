@@ -72,14 +72,10 @@ static unsigned bit_of(const char *event)
 								: CONFIG_RESOLVED;
 }
 
-/* Whom an incident belongs to: as a ring says, else as this process's environment does. */
-static const char *job_of(const struct daemon *daemon)
+/* Whom an incident belongs to: as the operator says, else as its ring does. */
+static const char *job_of(const struct daemon *daemon, const struct incidents_alert *alert)
 {
-	if (daemon->config->job.name)
-		return daemon->config->job.name;
-	if (producers_count(daemon->producers) == 0)
-		return "";
-	return drec_reader_header(producers_at(daemon->producers, 0)->reader)->job;
+	return daemon->config->job.name ? daemon->config->job.name : alert->job;
 }
 
 unsigned daemon_hooks_alert(struct daemon *daemon, const struct incidents_alert *alert)
@@ -92,7 +88,7 @@ unsigned daemon_hooks_alert(struct daemon *daemon, const struct incidents_alert 
 		.folder = alert->folder,
 		.severity = triggers_severity_name(alert->severity),
 		.trigger = alert->trigger,
-		.job = job_of(daemon),
+		.job = job_of(daemon, alert),
 		.json = alert->json,
 		.json_bytes = alert->json ? strlen(alert->json) : 0,
 	};

@@ -259,6 +259,9 @@ const char *incident_job(const struct incident *incident);
 /* The rank to look at: that which the others wait for, else the first to be noticed; UINT32_MAX = not known. */
 uint32_t incident_rank(const struct incident *incident);
 
+/* Steps of all ranks are slow where one is: that which does its own work more slowly, if one joined; else NULL. */
+const struct triggers_firing *incident_straggler(const struct incident *incident);
+
 /* Which ranks the others wait for: see apart.c. */
 struct incident_apart {
 	uint32_t ring;          /* the first that stands apart */

@@ -63,6 +63,7 @@ struct incidents_alert {
 	const char *event; /* "opened", "ready", "resolved" */
 	const char *id;
 	const char *trigger;
+	const char *job; /* "" = not known */
 	enum triggers_severity severity;
 	int told;             /* "opened": the severity of an earlier one, which a worse firing joined; -1 = none */
 	int64_t step;         /* -1 = not known */

@@ -98,6 +98,7 @@ void incidents_tell(struct incidents *incidents, struct incident *incident, cons
 	struct incidents_alert alert = {.event = event,
 					.id = incident->id_text,
 					.trigger = first->trigger,
+					.job = incident_job(incident),
 					.severity = incident_severity(incident),
 					.told = incident->told,
 					.step = first->step,

@@ -34,16 +34,45 @@ static bool leads(const struct triggers_firing *firing, const struct triggers_fi
 	return is_around(firing, first);
 }
 
-/* Where to put it once there is no more room: in place of the mildest, but for the first. 0: it is no worse. */
+static unsigned count_of(const struct incident *incident, const char *trigger)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < incident->n_firings; i++)
+		count += !strcmp(incident->firing[i].trigger, trigger);
+	return count;
+}
+
+/* Whether it tells less than another one that is listed: milder, or as mild and of a trigger that says it more often. */
+static bool tells_less(const struct incident *incident, unsigned at, unsigned than)
+{
+	const struct triggers_firing *a = &incident->firing[at], *b = &incident->firing[than];
+
+	if (a->severity != b->severity)
+		return a->severity < b->severity;
+	if (a->ongoing != b->ongoing)
+		return !a->ongoing;
+	return count_of(incident, a->trigger) > count_of(incident, b->trigger);
+}
+
+/*
+ * Where to put it once there is no more room: in place of what tells least, but for the first. 0: it is no worse. Of
+ * each trigger one is listed: that a straggler was found must not drown in all ranks' slow steps.
+ */
 static unsigned place_of_mildest(const struct incident *incident, const struct triggers_firing *firing)
 {
-	unsigned mildest = 1;
+	unsigned at = 1;
 
 	for (unsigned i = 2; i < INCIDENT_FIRINGS_MAX; i++) {
-		if (incident->firing[i].severity < incident->firing[mildest].severity)
-			mildest = i;
+		if (tells_less(incident, i, at))
+			at = i;
 	}
-	return incident->firing[mildest].severity < firing->severity ? mildest : 0;
+	const struct triggers_firing *least = &incident->firing[at];
+
+	if (least->severity != firing->severity)
+		return least->severity < firing->severity ? at : 0;
+	return !least->ongoing && count_of(incident, firing->trigger) == 0 && count_of(incident, least->trigger) > 1 ? at
+														      : 0;
 }
 
 /* Its collectors are those of its first: they run now if those of the one before had none. */

@@ -297,6 +297,7 @@ static void add_head(const struct incident *incident, cJSON *root)
 {
 	const struct triggers_firing *first = incident_first(incident);
 	enum triggers_severity severity = TRIGGERS_NOTE;
+	uint32_t rank = incident_rank(incident);
 	char utc[32];
 
 	for (unsigned i = 0; i < incident->n_firings; i++) {
@@ -315,9 +316,9 @@ static void add_head(const struct incident *incident, cJSON *root)
 	if (incident->why_partial[0])
 		cJSON_AddStringToObject(root, "why_partial", incident->why_partial);
 	cJSON_AddStringToObject(root, "evidence", first->evidence);
-	cJSON_AddStringToObject(root, "job", incident->n_rings ? incident->rings[0].job : "");
-	if (first->rank != UINT32_MAX)
-		cJSON_AddNumberToObject(root, "rank", first->rank);
+	cJSON_AddStringToObject(root, "job", incident_job(incident));
+	if (rank != UINT32_MAX)
+		cJSON_AddNumberToObject(root, "rank", rank);
 	cJSON_AddStringToObject(root, "host", incident->host);
 	if (first->step >= 0)
 		json_add_ns(root, "step", first->step);

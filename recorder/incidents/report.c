@@ -57,14 +57,6 @@ static void clock_time(char *ret_text, size_t room, int64_t unix_ns)
 	snprintf(ret_text, room, "%.12s UTC", utc + strcspn(utc, "T") + 1);
 }
 
-static uint32_t first_ring(const struct incident *incident)
-{
-	for (uint32_t i = 0; i < incident->n_rings; i++)
-		if (incident->rings[i].source == incident_first(incident)->source)
-			return i;
-	return UINT32_MAX;
-}
-
 /* `ring` UINT32_MAX: a firing of none. */
 static void who(uint32_t rank, const struct incident *incident, uint32_t ring, char *ret_text, size_t room)
 {
@@ -78,7 +70,7 @@ static void who(uint32_t rank, const struct incident *incident, uint32_t ring, c
 
 static void who_first(const struct incident *incident, char *ret_text, size_t room)
 {
-	who(incident_first(incident)->rank, incident, first_ring(incident), ret_text, room);
+	who(incident_first(incident)->rank, incident, incident_first_ring(incident), ret_text, room);
 }
 
 static void place(const struct triggers_firing *first, char *ret_text, size_t room)
@@ -91,31 +83,51 @@ static void place(const struct triggers_firing *first, char *ret_text, size_t ro
 	snprintf(ret_text, room, "%s%s%s%s", step[0] ? "at step " : "at ", step, step[0] ? ", " : "", when);
 }
 
+/* Who stopped, and who waits: `ret_ring` is whose innermost span says where. */
+static void who_stopped(const struct incident *incident, uint32_t *ret_ring, char *ret_name, size_t name_room,
+			char *ret_waiting, size_t waiting_room)
+{
+	struct incident_apart apart;
+	size_t bytes;
+
+	*ret_ring = incident_first_ring(incident);
+	if (!incident_apart(incident, &apart)) {
+		bool all = apart.n_stepping > 1 && apart.n_waiting == apart.n_stepping &&
+			   incident->n_firings + incident->more_firings >= apart.n_stepping;
+
+		if (all)
+			snprintf(ret_name, name_room, "All %u ranks", apart.n_stepping);
+		else
+			who_first(incident, ret_name, name_room);
+		return;
+	}
+	*ret_ring = apart.ring;
+	who(incident->rings[apart.ring].rank, incident, apart.ring, ret_name, name_room);
+	bytes = strlen(ret_name);
+	if (apart.n_apart > 1)
+		snprintf(ret_name + bytes, name_room - bytes, " and %u more", apart.n_apart - 1);
+	snprintf(ret_waiting, waiting_room, "; %u rank%s in \"%s\"", apart.n_waiting,
+		 apart.n_waiting == 1 ? " waits" : "s wait", apart.waiting_in);
+}
+
 static void stall_sentence(const struct incident *incident, char *ret_text, size_t room)
 {
 	const struct triggers_firing *first = incident_first(incident);
-	struct incident_apart apart = {.ring = first_ring(incident)};
 	char name[64], where[96], inside[INCIDENT_TEXT_MAX + 8] = "", silent[32];
 	char waiting[INCIDENT_TEXT_MAX + 96] = "";
 	int64_t last = first->detected_ns;
+	uint32_t ring;
 
-	if (incident_apart(incident, &apart)) {
-		who(incident->rings[apart.ring].rank, incident, apart.ring, name, sizeof(name));
-		snprintf(waiting, sizeof(waiting), "; %u rank%s in \"%s\"", apart.n_waiting,
-			 apart.n_waiting == 1 ? " waits" : "s wait", apart.waiting_in);
-		if (apart.n_apart > 1)
-			snprintf(name + strlen(name), sizeof(name) - strlen(name), " and %u more", apart.n_apart - 1);
-	} else {
-		who_first(incident, name, sizeof(name));
-	}
-	const struct incident_open *open = incident_innermost(incident, apart.ring);
+	who_stopped(incident, &ring, name, sizeof(name), waiting, sizeof(waiting));
+	const struct incident_open *open = incident_innermost(incident, ring);
 	place(first, where, sizeof(where));
 	if (open)
 		snprintf(inside, sizeof(inside), " in \"%s\"", open->name);
 	if (incident->resolved_ns)
 		last = incident->resolved_ns;
 	duration(silent, sizeof(silent), (double)ns_sub(last, first->t0_ns));
-	snprintf(ret_text, room, "%s stopped%s %s%s; %s %s.", name, inside, where, waiting,
+	snprintf(ret_text, room, "%s %s%s %s%s; %s %s.", name,
+		 ring != UINT32_MAX && incident->rings[ring].dead ? "died" : "stopped", inside, where, waiting,
 		 incident->resolved_ns ? WENT_ON : NOT_MOVED, silent);
 }
 
@@ -146,7 +158,7 @@ static void spike_sentence(const struct incident *incident, char *ret_text, size
 static void command_sentence(const struct incident *incident, char *ret_text, size_t room)
 {
 	const struct triggers_firing *first = incident_first(incident);
-	const struct incident_open *open = incident_innermost(incident, first_ring(incident));
+	const struct incident_open *open = incident_innermost(incident, incident_first_ring(incident));
 	char name[64], where[96], inside[INCIDENT_TEXT_MAX + 96] = "";
 
 	place(first, where, sizeof(where));
@@ -161,7 +173,7 @@ static void command_sentence(const struct incident *incident, char *ret_text, si
 static void crash_sentence(const struct incident *incident, char *ret_text, size_t room)
 {
 	const struct triggers_firing *first = incident_first(incident);
-	const struct incident_open *open = incident_innermost(incident, first_ring(incident));
+	const struct incident_open *open = incident_innermost(incident, incident_first_ring(incident));
 	char name[64], where[96], inside[INCIDENT_TEXT_MAX + 8] = "", more[64] = "";
 
 	if (!strncmp(first->evidence, "the command ", 12)) {
@@ -181,16 +193,32 @@ static void crash_sentence(const struct incident *incident, char *ret_text, size
 static void other_sentence(const struct incident *incident, char *ret_text, size_t room)
 {
 	const struct triggers_firing *first = incident_first(incident);
-	char name[64], where[96];
+	char name[64], where[96], begun[32];
 
 	who_first(incident, name, sizeof(name));
-	place(first, where, sizeof(where));
+	if (!strcmp(first->trigger, "shift")) {
+		/* It is known some steps after the one that it began at: the evidence names that. */
+		clock_time(begun, sizeof(begun), first->t0_ns);
+		snprintf(where, sizeof(where), "since %s", begun);
+	} else {
+		place(first, where, sizeof(where));
+	}
 	if (!strcmp(first->trigger, "manual"))
 		snprintf(ret_text, room, "Asked for %s%s%s.", where, first->evidence[0] ? ": " : "",
 			 first->evidence);
 	else
-		snprintf(ret_text, room, "%s: %s %s%s%s.", name, first->trigger, where,
-			 first->evidence[0] ? ": " : "", first->evidence);
+		snprintf(ret_text, room, "%s, %s: %s.", name, where,
+			 first->evidence[0] ? first->evidence : first->trigger);
+}
+
+/* Before the full stop. */
+static void add_straggler(const struct incident *incident, char *text, size_t room)
+{
+	const struct triggers_firing *straggler = incident_straggler(incident);
+	size_t bytes = strlen(text);
+
+	if (straggler && bytes > 0)
+		snprintf(text + bytes - 1, room - (bytes - 1), "; rank %u is behind its peers.", straggler->rank);
 }
 
 void incident_sentence(const struct incident *incident, char *ret_text, size_t room)
@@ -205,6 +233,7 @@ void incident_sentence(const struct incident *incident, char *ret_text, size_t r
 		crash_sentence(incident, ret_text, room);
 	else
 		other_sentence(incident, ret_text, room);
+	add_straggler(incident, ret_text, room);
 	/* What was cut may be cut inside a character. */
 	plain_text(ret_text, room, ret_text, strlen(ret_text));
 }
@@ -321,9 +350,7 @@ int incident_report(const struct incident *incident, char **ret_text, size_t *re
 	if (!out)
 		return -errno;
 	/* As its ring has it, since jobs are told apart by it. */
-	if (incident->n_rings)
-		plain_text(job, sizeof(job), incident->rings[0].job,
-			   strlen(incident->rings[0].job));
+	plain_text(job, sizeof(job), incident_job(incident), strlen(incident_job(incident)));
 	fprintf(out, "%s\n", incident->sentence);
 	if (job[0])
 		fprintf(out, "\nJob %s on %s, %u ring%s, incident %.8s.\n", job,

@@ -593,6 +593,7 @@ START_TEST(loud_joins_quiet)
 	stop(&world);
 	start(&world);
 	assert_ok(incidents_adopt(world.incidents));
+	ck_assert_uint_eq(world.settled, 0);
 	ck_assert_uint_eq(told(&world, "opened", id), 0);
 	loud = spike(TRIGGERS_WARN);
 	assert_ok(incidents_join(world.incidents, &loud));
@@ -611,14 +612,40 @@ START_TEST(loud_joins_quiet)
 }
 END_TEST
 
-/* However many join: sixteen are listed, the worst among them, the rest is counted. */
+/* The triggers may have been saved while it took firings in: a later daemon says that it does not any more. */
+START_TEST(what_settled_is_settled_after_a_restart)
+{
+	struct world world;
+	struct triggers_firing firing = spike(TRIGGERS_WARN);
+
+	make_world(&world);
+	start(&world);
+	record(&world, 50);
+	assert_ok(incidents_firing(world.incidents, &firing, NULL));
+	stop(&world);
+	start(&world);
+	assert_ok(incidents_adopt(world.incidents));
+	ck_assert_uint_eq(world.settled, 0);
+	run(&world);
+	ck_assert_uint_eq(world.settled, 1);
+	stop(&world);
+	start(&world);
+	assert_ok(incidents_adopt(world.incidents));
+	ck_assert_uint_eq(world.settled, 2);
+	stop(&world);
+	end_world(&world);
+}
+END_TEST
+
+/* However many join: sixteen are listed, the worst and one of each trigger among them, the rest is counted. */
 START_TEST(a_storm_joins)
 {
 	enum { MANY = 2000 };
 	struct world world;
 	struct triggers_firing firing;
 	struct incidents_entry entry;
-	cJSON *json = NULL;
+	cJSON *json = NULL, *item;
+	unsigned stragglers = 0;
 
 	make_world(&world);
 	start(&world);
@@ -628,6 +655,8 @@ START_TEST(a_storm_joins)
 	for (int i = 0; i < MANY; i++) {
 		firing = spike(i == MANY / 2 ? TRIGGERS_CRITICAL : TRIGGERS_WARN);
 		firing.step = i;
+		if (i == MANY / 4)
+			strcpy(firing.trigger, "straggler");
 		assert_ok(incidents_join(world.incidents, &firing));
 	}
 	incidents_joined_more(world.incidents, 100);
@@ -638,6 +667,11 @@ START_TEST(a_storm_joins)
 	assert_ok(incident_manifest_read(world.store, entry.folder, &json));
 	ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "firings")), 16);
 	ck_assert_int_eq((int)json_number(json, "firings_not_listed", 0), MANY + 1 - 16 + 100);
+	cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "firings"))
+	{
+		stragglers += !strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(item, "trigger")), "straggler");
+	}
+	ck_assert_uint_eq(stragglers, 1);
 	cJSON_Delete(json);
 	ck_assert_uint_eq(incidents_counters(world.incidents)->joined, MANY + 100);
 	stop(&world);
@@ -1148,6 +1182,7 @@ int main(void)
 		{"joining while recorded", joining_while_it_is_recorded},
 		{"quiet", quiet_tells_nobody},
 		{"loud joins quiet", loud_joins_quiet},
+		{"settled", what_settled_is_settled_after_a_restart},
 		{"storm joins", a_storm_joins},
 		{"names the first", later_ones_name_the_first},
 		{"collectors and hooks", collectors_and_hooks},

@@ -9,7 +9,7 @@
 #include "incidents/incident.h"
 #include "support.h"
 
-enum { RANKS = 4, ROOM = 512 };
+enum { RANKS = 6, ROOM = 512 };
 #define T0_NS INT64_C(1796025150595217108) /* 07:52:30.595 UTC */
 
 struct made {
@@ -95,6 +95,58 @@ START_TEST(nobody_stands_apart)
 }
 END_TEST
 
+/* Those that hang in another job's collective do not say which of this job's ranks stands apart. */
+START_TEST(another_job_beside)
+{
+	const char *inside[] = {"load", "all_reduce", "all_reduce", "compute", "compute", "compute"};
+	struct made *made = make("stall", 1, inside, 6);
+	for (unsigned rank = 0; rank < 6; rank++)
+		snprintf(made->rings[rank].job, sizeof(made->rings[rank].job), rank < 3 ? "mine" : "another");
+	ck_assert_str_eq(incident_job(&made->incident), "mine");
+	ck_assert_uint_eq(incident_rank(&made->incident), 0);
+	made->incident.firing[0].source = 5;
+	made->incident.firing[0].rank = 4;
+	ck_assert_str_eq(incident_job(&made->incident), "another");
+	ck_assert_uint_eq(incident_rank(&made->incident), 4);
+	made->incident.firing[0].source = 2;
+	expect(made, "Rank 0 stopped in \"load\" at step 80, 07:52:30.595 UTC; 2 ranks wait in \"all_reduce\"; it had "
+		     "not moved on when this was noticed after 1.5 s.");
+}
+END_TEST
+
+START_TEST(all_stop_at_once)
+{
+	const char *inside[] = {"all_reduce", "all_reduce", "all_reduce", "all_reduce"};
+	struct made *made = make("stall", 1, inside, 4);
+	made->incident.more_firings = 3;
+	expect(made, "All 4 ranks stopped in \"all_reduce\" at step 80, 07:52:30.595 UTC; it had not moved on when this "
+		     "was noticed after 1.5 s.");
+}
+END_TEST
+
+/* Killed in mid-step, it holds up the others, and their stall is noticed first. */
+START_TEST(the_others_wait_for_a_dead_one)
+{
+	const char *inside[] = {"all_reduce", "all_reduce", "all_reduce", "load"};
+	struct made *made = make("stall", 1, inside, 4);
+	made->rings[3].dead = true;
+	expect(made, "Rank 3 died in \"load\" at step 80, 07:52:30.595 UTC; 3 ranks wait in \"all_reduce\"; it had not "
+		     "moved on when this was noticed after 1.5 s.");
+}
+END_TEST
+
+/* Known some steps later: the step at which it was noticed is not the one where it began. */
+START_TEST(a_shift_has_the_time_of_its_first_step)
+{
+	const char *inside[] = {""};
+	struct made *made = make("shift", 0, inside, 1);
+	snprintf(made->incident.firing[0].evidence, sizeof(made->incident.firing[0].evidence),
+		 "step has been taking 112 ms since step 73, 11.0 %% more than the 101 ms before");
+	expect(made, "Rank 0, since 07:52:30.595 UTC: step has been taking 112 ms since step 73, 11.0 % more than the "
+		     "101 ms before.");
+}
+END_TEST
+
 START_TEST(a_command_that_failed)
 {
 	const char *inside[] = {"", ""};
@@ -127,6 +179,24 @@ START_TEST(short_steps_have_digits)
 }
 END_TEST
 
+/* The slow step is seen on all ranks at once; which is noticed first is chance. */
+START_TEST(a_straggler_that_joined)
+{
+	const char *inside[] = {"", "", ""};
+	struct made *made = make("difference", 0, inside, 3);
+	struct triggers_firing *firing = made->incident.firing;
+	snprintf(firing[0].series, sizeof(firing[0].series), "step");
+	snprintf(firing[0].evidence, sizeof(firing[0].evidence), "step 80 took 196 ms");
+	firing[1] = firing[0];
+	snprintf(firing[1].trigger, sizeof(firing[1].trigger), "straggler");
+	firing[1].rank = 2;
+	made->incident.n_firings = 2;
+	ck_assert_uint_eq(incident_rank(&made->incident), 2);
+	expect(made,
+	       "Rank 0, at step 80, 07:52:30.595 UTC: step 80 took 196 ms; rank 2 is behind its peers.");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("sentence");
@@ -134,6 +204,9 @@ int main(void)
 	tcase_add_test(stall, the_rank_that_the_others_wait_for);
 	tcase_add_test(stall, one_of_three);
 	tcase_add_test(stall, nobody_stands_apart);
+	tcase_add_test(stall, another_job_beside);
+	tcase_add_test(stall, all_stop_at_once);
+	tcase_add_test(stall, the_others_wait_for_a_dead_one);
 	suite_add_tcase(suite, stall);
 	TCase *crash = tcase_create("crash");
 	tcase_add_test(crash, a_command_that_failed);
@@ -142,5 +215,9 @@ int main(void)
 	TCase *spike = tcase_create("latency spike");
 	tcase_add_test(spike, short_steps_have_digits);
 	suite_add_tcase(suite, spike);
+	TCase *shift = tcase_create("shift");
+	tcase_add_test(shift, a_shift_has_the_time_of_its_first_step);
+	tcase_add_test(shift, a_straggler_that_joined);
+	suite_add_tcase(suite, shift);
 	return test_run(suite);
 }
