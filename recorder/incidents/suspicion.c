@@ -10,6 +10,9 @@
 
 #include "lifecycle.h"
 
+/* The firing's window is converted to the ring's clock anew: its begin may come out a little earlier then. */
+#define MARGIN_NS INT64_C(1000000)
+
 static struct suspicion *find_series(struct incidents *incidents, uint32_t series_id, unsigned *ret_at)
 {
 	for (unsigned i = 0; i < SUSPICIONS_MAX; i++) {
@@ -82,7 +85,7 @@ void incidents_suspicion(struct incidents *incidents, uint32_t series_id, uint32
 	if (!free_one || getrandom(free_one->id, sizeof(free_one->id), 0) != (ssize_t)sizeof(free_one->id))
 		return;
 	free_one->on = true;
-	free_one->from_ns = sizes.window[0].a_ns;
+	free_one->from_ns = incident_add_ns(sizes.window[0].a_ns, -MARGIN_NS);
 	free_one->series[0] = series_id;
 	free_one->n_series = 1;
 	incidents->counters.suspicions++;

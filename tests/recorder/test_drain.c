@@ -36,7 +36,7 @@ struct writer {
 	unsigned burst; /* events between two pauses of a millisecond */
 	uint32_t name;
 	uint64_t *log; /* start of each event, rising */
-	size_t count;
+	_Atomic size_t count;
 };
 
 struct world {
@@ -185,6 +185,25 @@ static void sleep_ms(int64_t ms)
 	const struct timespec pause = {ms / 1000, ms % 1000 * MS};
 
 	nanosleep(&pause, NULL);
+}
+
+static size_t written(const struct world *world)
+{
+	size_t count = 0;
+
+	for (unsigned i = 0; i < WRITERS; i++)
+		count += atomic_load(&world->writer[i].count);
+	return count;
+}
+
+/* Until so many more were written than the ring holds twice, however long a loaded machine takes for it. */
+static void outwrite_the_ring(const struct world *world)
+{
+	size_t enough = written(world) + 2 * drec_ring_bytes(world->rec) / 32;
+
+	for (int i = 0; i < 60000 && written(world) < enough; i++)
+		sleep_ms(1);
+	ck_assert_uint_ge(written(world), enough);
 }
 
 static struct triggers_firing fired(int64_t t0_ns)
@@ -385,7 +404,9 @@ START_TEST(onset_is_kept_where_draining_fails)
 	sleep_ms(60);
 	firing = fired(unix_ns());
 	assert_ok(incidents_firing(world.incidents, &firing, NULL));
-	run(&world, _i == 0 ? 500 : 1);
+	if (_i == 0)
+		outwrite_the_ring(&world);
+	run(&world, 1);
 	stop_writers(&world);
 	outcome = judge(&world, firing.t0_ns);
 	ck_assert_str_eq(outcome.verdict, "partial");
@@ -443,7 +464,7 @@ START_TEST(suspicion_keeps_the_onset)
 	sleep_ms(100);
 	t0 = unix_ns();
 	incidents_suspicion(world.incidents, 3, 0, t0);
-	sleep_ms(1500);
+	outwrite_the_ring(&world);
 	firing = fired(t0);
 	firing.ongoing = _i;
 	assert_ok(incidents_firing(world.incidents, &firing, NULL));
@@ -457,7 +478,8 @@ START_TEST(suspicion_keeps_the_onset)
 	ck_assert_str_eq(outcome.verdict, "partial");
 	ck_assert_msg(outcome.onset_whole, "%ju of %ju: %s", (uintmax_t)outcome.found,
 		      (uintmax_t)outcome.written, outcome.why);
-	ck_assert_msg(strstr(outcome.why, "onset"), "%s", outcome.why);
+	/* On a loaded machine more may be gone by the firing than the suspicion kept; never the onset. */
+	ck_assert_msg(strstr(outcome.why, "onset") || strstr(outcome.why, "overwritten"), "%s", outcome.why);
 	stop(&world);
 	end_world(&world);
 }
