@@ -463,6 +463,27 @@ START_TEST(what_comes_every_100_steps_fades)
 }
 END_TEST
 
+/* Every 1,005th step stalls, and once another one is slow in between: it hides nothing. */
+START_TEST(what_is_in_between_hides_no_period)
+{
+	static const enum triggers_severity wanted[3] = {TRIGGERS_CRITICAL, TRIGGERS_WARN, TRIGGERS_NOTE};
+	unsigned n = 0;
+	watch_set(&watch, "gates.cooldown", "0 s");
+	for (int i = 1; i <= 3015; i++) {
+		int64_t length_ns = i % 1005 == 0 ? (i == 1005 ? 50 : 6) * S
+				    : i == 1157   ? 1650 * MS
+						  : watch_noise(S);
+		watch_sample(&watch, step, length_ns, NULL);
+	}
+	for (unsigned i = 0; i < watch.n && i < WATCH_KEPT; i++)
+		if (!strcmp(watch.firing[i].trigger, "latency_spike") && watch.firing[i].value > 3e9) {
+			ck_assert_uint_lt(n, 3);
+			ck_assert_int_eq(watch.firing[i].severity, wanted[n++]);
+		}
+	ck_assert_uint_eq(n, 3);
+}
+END_TEST
+
 START_TEST(a_storm_is_one_incident)
 {
 	enum { MANY = 10000 };
@@ -540,6 +561,7 @@ int main(void)
 	add(suite, "budgets over restarts", budgets_outlive_restarts);
 	add(suite, "first steps", first_steps_are_excused);
 	add_loop(suite, "periodic memory", what_comes_every_100_steps_fades, 2);
+	add(suite, "period with another between", what_is_in_between_hides_no_period);
 	add(suite, "storm", a_storm_is_one_incident);
 	add(suite, "clock set back", a_clock_set_back_shuts_no_gate);
 	return test_run(suite);

@@ -16,7 +16,8 @@
 #define COOLING_LARGE    4
 #define COOLING_LEAST_NS INT64_C(2000000000)
 
-enum { PERIOD_LONG = 100, PERIOD_MIN = 8 }; /* closer alarms are a cluster, not a period */
+/* Closer alarms are a cluster, not a period; so far apart, others in between do not hide one. */
+enum { PERIOD_MIN = 8, PERIOD_LONG = 100, PERIOD_APART = 400 };
 
 void triggers_gates_init(struct triggers_gates *gates)
 {
@@ -71,34 +72,56 @@ static int same_gap(uint64_t a, uint64_t b)
 	return difference <= 2 || difference <= a / 200;
 }
 
+/* How often in a row the gap from at[0] to at[i] is found before at[i], and the worst that is met on the way. */
+static int repeats(const uint64_t at[6], const double bad[6], unsigned n, unsigned i, double *ret_worst)
+{
+	uint64_t gap = at[0] - at[i];
+	int equal = 0;
+	if (gap < PERIOD_MIN)
+		return 0;
+	for (unsigned from = i, to = i + 1; to < n && at[from] >= at[to]; to++) {
+		if (!same_gap(gap, at[from] - at[to])) {
+			/* Of short gaps there would soon be some alike by chance. */
+			if (gap < PERIOD_APART)
+				break;
+			continue;
+		}
+		if (bad[from] > *ret_worst)
+			*ret_worst = bad[from];
+		from = to;
+		equal++;
+	}
+	return equal;
+}
+
 /*
- * How many times in a row the gap up to this alarm has been seen: 0 .. 3. One that is worse than those before
- * is not explained by them: in a job with a few slow steps two gaps are soon alike by chance.
+ * How many times in a row a gap up to this alarm has been seen: 0 .. 3. Between those that are so far apart as to be no
+ * chance others may have come. One that is worse than those before is not explained by them: in a job with a few slow
+ * steps two gaps are soon alike by chance.
  */
 static int periods(const struct triggers_series *series, const struct triggers_claim *claim)
 {
 	uint64_t at[6] = {claim->index};
+	double bad[6] = {0};
 	unsigned n = 1;
-	double worst = 0;
+	int most = 0;
 	/* Another module may have claimed the same sample. */
 	unsigned same = series->n_alarm_index && series->alarm_index[0] >= claim->index;
-	for (unsigned i = same; i < series->n_alarm_index && i < 4; i++)
-		at[n++] = series->alarm_index[i];
+	for (unsigned i = same; i < series->n_alarm_index && i < 4; i++, n++) {
+		at[n] = series->alarm_index[i];
+		bad[n] = (double)series->alarm_excess[i];
+	}
 	/* The start counts as one while it is remembered, for what comes at every so many hundred steps. */
 	if (series->n_alarm_index <= 4 && n > 1 && at[n - 1] + 1 >= PERIOD_LONG)
 		at[n++] = 0;
-	if (n < 3)
-		return 0;
-	uint64_t gap = at[0] - at[1];
-	int equal = 0;
-	for (unsigned i = 1; i + 1 < n && at[i] >= at[i + 1] && same_gap(gap, at[i] - at[i + 1]); i++) {
-		if ((double)series->alarm_excess[i - 1 + same] > worst)
-			worst = (double)series->alarm_excess[i - 1 + same];
-		equal++;
+	for (unsigned i = 1; i + 1 < n && at[i] < at[0]; i++) {
+		double worst = 0;
+		int equal = i == 1 || at[0] - at[i] >= PERIOD_APART ? repeats(at, bad, n, i, &worst) : 0;
+		if (claim->graded && excess(claim) > WORSE * worst)
+			equal = 0;
+		most = equal > most ? equal : most;
 	}
-	if (claim->graded && excess(claim) > WORSE * worst)
-		return 0;
-	return gap >= PERIOD_MIN && at[0] > at[1] ? equal : 0;
+	return most;
 }
 
 static void remember_alarm(struct triggers_series *series, const struct triggers_claim *claim)

@@ -7,8 +7,8 @@
  *  own capture   the span touches one of our captures, from one step before to two after it
  *  warm-up       the module says that the series is not known well enough
  *  periodic      two equal gaps between the last alarms of a series (within 2 samples or 0.5 %; from 100 on
- *                counting the start as one of them) lower the severity by one, three by two; what falls below
- *                a note is kept out
+ *                counting the start as one of them, from 400 on whatever else was in between) lower the
+ *                severity by one, three by two; what falls below a note is kept out
  *  shadow        a note that its module only records
  *  coalescing    an incident still waits for its post window: the firing joins it
  *  same anomaly  its time meets an anomaly that has an incident (anomalies.h)
