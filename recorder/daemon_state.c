@@ -123,7 +123,12 @@ static int restore_engine(struct daemon *daemon)
 	if (count < sizeof(head))
 		goto out;
 	memcpy(&head, bytes, sizeof(head));
-	if (memcmp(head.magic, ENGINE_MAGIC, sizeof(head.magic)) != 0 || head.n_sources > PRODUCERS_MAX ||
+	if (memcmp(head.magic, ENGINE_MAGIC, sizeof(head.magic)) != 0) {
+		/* The last byte is the version. */
+		result = memcmp(head.magic, ENGINE_MAGIC, sizeof(head.magic) - 1) ? -EBADMSG : -EPROTONOSUPPORT;
+		goto out;
+	}
+	if (head.n_sources > PRODUCERS_MAX ||
 	    head.n_sources > (count - sizeof(head)) / sizeof(sources[0]))
 		goto out;
 	size_t listed = head.n_sources * sizeof(sources[0]);
@@ -260,14 +265,27 @@ static void tick_suppressed(struct daemon *daemon, int64_t mono_ns)
 	daemon->suppressed_took_ns = clock_mono_ns() - mono_ns;
 }
 
+/* Why a state file cannot be read, as it follows "is". */
+static const char *unread(int result)
+{
+	switch (result) {
+	case -EBADMSG:
+		return "damaged";
+	case -EPROTONOSUPPORT:
+		return "of another version";
+	default:
+		return strerror(-result);
+	}
+}
+
 int daemon_state_open(struct daemon *daemon)
 {
 	restore_suppressed(daemon);
 	open_tiers(daemon);
 	int result = restore_engine(daemon);
 	if (result < 0 && result != -ENOENT)
-		log_warnx("engine.anew", "%s/engine.state: %s; the triggers learn anew", daemon->store_path,
-			  strerror(-result));
+		log_warnx("engine.anew", "%s/engine.state is %s: the triggers learn anew", daemon->store_path,
+			  unread(result));
 	producers_rescan(daemon->producers);
 	int64_t mono_ns = clock_mono_ns();
 	daemon->last_save_mono_ns = mono_ns;

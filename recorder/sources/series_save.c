@@ -89,6 +89,11 @@ int series_restore(struct series *series, const void *bytes, size_t count)
 	busy_restore(series->busy, &reader);
 	if (!reader.failed && !reader.left)
 		return 0;
+	struct busy *fresh;
 	series->n_places = 0;
+	if (busy_new(series->engine, &fresh) == 0) {
+		busy_free(series->busy);
+		series->busy = fresh;
+	}
 	return -EBADMSG;
 }
