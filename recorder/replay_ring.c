@@ -2,7 +2,9 @@
 /*
  * Rings and window files through the triggers: all files of a run together, an incident's or a job's. Their events
  * are kept (56 bytes each), put in the order in which they were over, which is when a daemon could know of them, and
- * go through the daemon's own mapping to series (sources/series.h). What was open at a file's end is opened there.
+ * go through the daemon's own mapping to series (sources/series.h). What was open at a file's end is opened there, and
+ * a scoped span that lasts is opened when the daemon would have seen it on its thread's stack: a checkpoint known by its
+ * name must excuse the step that it is in while it lasts, not once it is over.
  *
  * Windows of the same ring are one source. A ring that is still written to is open until now.
  */
@@ -22,9 +24,12 @@
 #include "sources/series.h"
 #include "trigger_settings.h"
 
+/* How often a daemon looks at the stacks of open spans. */
+static const int64_t LOOK_EVERY_NS = 250000000;
+
 enum { MOMENTS_MAX = 1 << 24, TEXT_BYTES_MAX = 1 << 30, OPEN_MAX = 1024 };
 
-/* An event, or (kind 0) a step or phase that was open at its file's end. */
+/* An event, or (kind 0) a step, phase or span that was seen open. */
 struct moment {
 	int64_t at_ns; /* when it was known */
 	int64_t start_ns, end_ns;
@@ -90,6 +95,21 @@ static int keep_text(struct rings *rings, struct moment *moment, const char *tex
 	return 0;
 }
 
+static int open_for_a_while(struct rings *rings, const struct drec_event *event, int64_t start_ns, int64_t end_ns)
+{
+	if (event->kind != DREC_SPAN || event->depth == DREC_DEPTH_UNKNOWN || event->flags & DREC_FLAG_NAME ||
+	    ns_sub(end_ns, start_ns) <= LOOK_EVERY_NS)
+		return 0;
+	struct moment *moment = append(rings);
+	if (!moment)
+		return -E2BIG;
+	moment->at_ns = ns_add(start_ns, LOOK_EVERY_NS);
+	moment->start_ns = start_ns;
+	moment->track = event->track;
+	moment->name = event->name;
+	return 0;
+}
+
 static int on_event(void *context, const struct drec_event *event, const struct drec_place *place)
 {
 	struct rings *rings = context;
@@ -100,6 +120,9 @@ static int on_event(void *context, const struct drec_event *event, const struct 
 		return -EINTR;
 	if (drec_reader_event_time(file->reader, event, &start_ns, &end_ns) < 0)
 		return 0;
+	int result = open_for_a_while(rings, event, start_ns, end_ns);
+	if (result < 0)
+		return result;
 	struct moment *moment = append(rings);
 	if (!moment)
 		return -E2BIG;

@@ -214,6 +214,33 @@ static void pass(struct live *live, unsigned ms)
 	}
 }
 
+/* A checkpoint that only its name tells excuses its step, though its event comes when it is over. */
+START_TEST(a_checkpoint_by_name)
+{
+	const struct timespec step = {.tv_nsec = 5000000}, lasts = {.tv_nsec = 700000000};
+	drec *rec = open_ring();
+	uint32_t train = drec_name(rec, "train"), save = drec_name(rec, "save_checkpoint");
+	for (unsigned i = 0; i < 40; i++) {
+		drec_step_begin(rec, i, train);
+		nanosleep(&step, NULL);
+		if (i == 30) {
+			drec_scope scope = drec_begin(rec, save);
+			nanosleep(&lasts, NULL);
+			drec_end(rec, scope);
+		}
+		drec_step_end(rec);
+	}
+	drec_close(rec);
+	struct replay replay;
+	const struct option_texts set = {.count = 2, .text = {"stall.min=500ms", "latency_spike.warn=1000"}};
+	char *lines;
+	replayed(&set, &replay, &lines);
+	ck_assert_uint_eq(replay.steps, 40);
+	ck_assert_msg(strstr(lines, "\"trigger\":\"stall\"") == NULL, "%s", lines);
+	free(lines);
+}
+END_TEST
+
 /*
  * No gate that counts on when an incident settles, so that both see every firing. A slow machine makes steps slow, but
  * for both.
@@ -281,6 +308,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, a_slow_span);
 	tcase_add_test(tcase, a_step_that_hangs_now);
+	tcase_add_test(tcase, a_checkpoint_by_name);
 	tcase_add_test(tcase, a_ring_fires_as_it_did_live);
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, what_is_no_ring_is_refused);
