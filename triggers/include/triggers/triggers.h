@@ -27,6 +27,7 @@ enum {
 };
 
 enum triggers_severity { TRIGGERS_NOTE = 0, TRIGGERS_WARN = 1, TRIGGERS_CRITICAL = 2 };
+/* "note", "warn", "critical". */
 const char *triggers_severity_name(enum triggers_severity severity);
 
 enum triggers_role {
@@ -101,6 +102,7 @@ enum triggers_gate {
 	TRIGGERS_SAME_ANOMALY, /* part of an anomaly that has an incident, which no longer waits */
 	TRIGGERS_GATE_LIMIT
 };
+/* "cooldown", as docs and JSON say it. */
 const char *triggers_gate_name(enum triggers_gate gate);
 
 /* Where the engine speaks. Any may be NULL. Called from inside observe and tick. */
@@ -117,16 +119,19 @@ struct triggers_listener {
 
 struct triggers_engine;
 
-/*
- * Options by name, as in the configuration: "latency_spike.warn" = "1.5". Unknown names and values out of
- * bounds are -EINVAL with a plain sentence in `error` (of `error_room` bytes).
- */
+/* The listener is copied, its context borrowed; NULL: nobody listens. -ENOMEM. */
 int triggers_engine_new(const struct triggers_listener *listener, struct triggers_engine **ret_engine);
+/* NULL is fine. What is still going on is not told to be over. */
 void triggers_engine_free(struct triggers_engine *engine);
+
+/*
+ * Options by name, as in the configuration: "latency_spike.warn" = "1.5". May be set at any time. Unknown
+ * names and values out of bounds are -EINVAL with a plain sentence in `error` (of `error_room` bytes).
+ */
 int triggers_engine_set(struct triggers_engine *engine, const char *key, const char *value, char *error,
 			size_t error_room);
 
-/* Every option: for the configuration table, help and docs. Ends with key == NULL. */
+/* Every option: for the configuration table, help and docs. */
 struct triggers_option {
 	const char *key;   /* "stall.factor" */
 	const char *unit;  /* "x", "s", "steps", "", "%" */
@@ -134,32 +139,44 @@ struct triggers_option {
 	double low, high;
 	const char *help;
 };
+/* The table, which ends with key == NULL. */
 const struct triggers_option *triggers_options(void);
 
-/* The series of this key, made if new. TRIGGERS_SERIES_NONE if there is no room. */
+/*
+ * The id of the series of this key, made if new; its texts are copied, cut to what fits. TRIGGERS_SERIES_NONE
+ * if there is no room, or the key says no role or no name. Where the table is full the one unused for longest
+ * gives way; calls with an id of one that is gone do nothing.
+ */
 uint32_t triggers_engine_series(struct triggers_engine *engine, const struct triggers_series_key *key);
 
 /* A finished step, phase, span, or a counter's sample. */
 void triggers_engine_observe(struct triggers_engine *engine, uint32_t series,
 			     const struct triggers_sample *sample);
 
-/* A step or phase that has begun, or is known to be open (idempotent), and its end without a sample. */
+/* A step, phase or span that has begun, or is known to be open (idempotent); `step` -1 = not known. */
 void triggers_engine_open(struct triggers_engine *engine, uint32_t series, int64_t start_ns, int64_t step,
 			  const char *phase);
+/* Something moved in what is open, or on the track: it was not hung until then. */
 void triggers_engine_progress(struct triggers_engine *engine, uint32_t series, int64_t now_ns);
+/* It is open no more, and how long it took is not known. */
 void triggers_engine_abandon(struct triggers_engine *engine, uint32_t series);
 
-/* Producer died without a mark, or ended well; an operator or the job asks for an incident. */
+/*
+ * A producer died without a mark, after last_ns; `evidence` is the sentence of the firing. What it left open
+ * is closed. Its series stay until triggers_engine_source_end().
+ */
 void triggers_engine_crash(struct triggers_engine *engine, uint32_t source, uint32_t rank, int64_t last_ns,
 			   int64_t now_ns, const char *evidence);
+/* A producer is gone, well or not: its series are given up, and its number may be used again. */
 void triggers_engine_source_end(struct triggers_engine *engine, uint32_t source);
+/* An operator or the job asks for an incident about t0_ns. */
 void triggers_engine_manual(struct triggers_engine *engine, uint32_t source, uint32_t rank, int64_t t0_ns,
 			    int64_t now_ns, const char *reason);
 
 /* One of our own captures touches steps from now on until its end: they never fire. */
 void triggers_engine_capture(struct triggers_engine *engine, int64_t begin_ns, int64_t end_ns);
 
-/* The incident of this firing no longer takes others in (its post window is over). */
+/* The incident that firings joined takes no others in from now on: its post window is over. */
 void triggers_engine_settled(struct triggers_engine *engine, int64_t now_ns);
 
 /* Time passes: deadlines are judged. Call about 20 times a second, and in replay before each event. */
@@ -186,8 +203,13 @@ struct triggers_belief {
 	int64_t open_since_ns;
 	int64_t last_progress_ns;
 };
+/*
+ * Of a series, by its id or by its place, 0 .. triggers_engine_series_count() - 1; the key's name lives as
+ * long as the series, its job and group are left out. -ENOENT where the place is free.
+ */
 int triggers_engine_belief(const struct triggers_engine *engine, uint32_t series,
 			   struct triggers_belief *ret);
+/* How many places have ever been taken: some may be free again. */
 uint32_t triggers_engine_series_count(const struct triggers_engine *engine);
 /* Cheap, for who looks for one kind among many; 0 where there is no such series. */
 enum triggers_role triggers_engine_role(const struct triggers_engine *engine, uint32_t series);
@@ -196,8 +218,10 @@ enum triggers_role triggers_engine_role(const struct triggers_engine *engine, ui
 int64_t triggers_engine_step_ns(const struct triggers_engine *engine, uint32_t source);
 
 /*
- * State as bytes (versioned, checked), so that a restart goes on as if uninterrupted: save returns the
- * length, or -ENOSPC if `room` is too small (call with NULL, 0 to learn it).
+ * State as bytes (versioned, checked), so that a restart goes on as if uninterrupted; options are not part of
+ * it. save returns the length, or -ENOSPC if `room` is too small (call with NULL, 0 to learn it). restore
+ * goes into an engine without series (-EBUSY) and keeps no pointer: -EPROTONOSUPPORT for another version,
+ * -EBADMSG for what is damaged; then nothing is known.
  */
 int64_t triggers_engine_save(const struct triggers_engine *engine, void *out, size_t room);
 int triggers_engine_restore(struct triggers_engine *engine, const void *bytes, size_t count);
