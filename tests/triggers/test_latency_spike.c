@@ -115,6 +115,8 @@ START_TEST(first_step_after_a_phase_has_its_own_usual)
 		watch_steady(&watch, step, 30 + round, S);
 		watch_sample(&watch, eval, watch_noise(20 * S), "eval");
 		unsigned before = watch.passed;
+		/* Of a table that rounds to milliseconds it may have begun before the other's end. */
+		watch.now_ns -= _i * MS;
 		watch_sample(&watch, step, watch_noise(2 * S), NULL);
 		if (round >= 4)
 			fired_late += watch.passed - before;
@@ -166,12 +168,17 @@ START_TEST(unnamed_series_never_fire)
 }
 END_TEST
 
-static void add(Suite *suite, const char *name, const TTest *test)
+static void add_loop(Suite *suite, const char *name, const TTest *test, int count)
 {
 	TCase *tcase = tcase_create(name);
 	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_add_test(tcase, test);
+	tcase_add_loop_test(tcase, test, 0, count);
 	suite_add_tcase(suite, tcase);
+}
+
+static void add(Suite *suite, const char *name, const TTest *test)
+{
+	add_loop(suite, name, test, 1);
 }
 
 int main(void)
@@ -185,7 +192,7 @@ int main(void)
 	add(suite, "ramp", a_ramp_warns_never);
 	add(suite, "contaminated window", one_stall_neither_blinds_nor_floods);
 	add(suite, "bimodal steps", two_levels_are_no_news);
-	add(suite, "after a phase", first_step_after_a_phase_has_its_own_usual);
+	add_loop(suite, "after a phase", first_step_after_a_phase_has_its_own_usual, 2);
 	add(suite, "phases", phases_have_lengths_of_their_own);
 	add(suite, "spans", a_span_must_stand_out_by_more);
 	add(suite, "series without alarms", unnamed_series_never_fire);

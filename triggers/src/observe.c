@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { STEP_KNOWN_FROM = 3 };
+enum { STEP_KNOWN_FROM = 3, AFTER_SLACK = 50 };
 
 /* Windows hold floats, and what is computed of two of them must be one, too. */
 #define VALUE_MAX 1e37
@@ -49,7 +49,9 @@ static void place_step(struct triggers_series *series, struct triggers_reading *
 		return;
 	if (source->after_phase) {
 		uint32_t last = (source->n_phases - 1) % TRIGGERS_PHASES_KEPT;
-		reading->after_phase = reading->start_ns >= source->phase[last].end_ns;
+		/* However its begin was rounded: tables have milliseconds. */
+		int64_t slack_ns = (reading->end_ns - reading->start_ns) / AFTER_SLACK;
+		reading->after_phase = reading->start_ns >= source->phase[last].end_ns - slack_ns;
 		source->after_phase = 0;
 	}
 	if (reading->after_phase) {
