@@ -213,6 +213,30 @@ START_TEST(a_limit_holds_on_after_the_clock_was_set_back)
 }
 END_TEST
 
+/* A rank's phase that is told of once it is over excuses the silence of another's track: what was pinned is let go. */
+START_TEST(a_suspicion_ends_that_a_phase_excuses_late)
+{
+	static struct watch watch;
+	watch_begin(&watch);
+	uint32_t track = watch_series(&watch, TRIGGERS_TRACK, 1, "track");
+	uint32_t eval = watch_series(&watch, TRIGGERS_PHASE, 2, "phase:eval");
+	for (int i = 0; i < 400; i++) {
+		triggers_engine_progress(watch.engine, track, watch.now_ns);
+		watch_ticks(&watch, 500 * MS);
+	}
+	watch_ticks(&watch, 700 * MS);
+	ck_assert_uint_eq(watch.suspicions, 1);
+	ck_assert_uint_eq(watch.suspicion_ends, 0);
+	struct triggers_sample phase = {
+		.start_ns = watch.now_ns - 1150 * MS, .duration_ns = 1150 * MS, .step = -1};
+	triggers_engine_observe(watch.engine, eval, &phase);
+	watch_ticks(&watch, 400 * MS); /* past the deadline that there was */
+	ck_assert_uint_eq(watch.suspicion_ends, 1);
+	ck_assert_uint_eq(watch.n, 0);
+	watch_end(&watch);
+}
+END_TEST
+
 /* ---- damaged state, with the right checksum ---- */
 
 static uint32_t crc32_of(const uint8_t *bytes, size_t count)
@@ -316,6 +340,7 @@ int main(void)
 	tcase_add_test(times, nothing_begins_after_it_was_found);
 	tcase_add_test(times, wrong_times_do_not_age_budgets);
 	tcase_add_test(times, a_limit_holds_on_after_the_clock_was_set_back);
+	tcase_add_test(times, a_suspicion_ends_that_a_phase_excuses_late);
 	suite_add_tcase(suite, times);
 	TCase *damage = tcase_create("damaged state");
 	tcase_set_timeout(damage, 60);
