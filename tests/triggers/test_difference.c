@@ -146,6 +146,19 @@ START_TEST(a_new_level_does_not_latch)
 }
 END_TEST
 
+/* A line that follows a job that gets faster, and overshoots: what takes as long as expected is no news. */
+START_TEST(the_ceiling_stays_above_the_line)
+{
+	watch_steady(&watch, step, 100, 13 * S / 10);
+	for (int i = 0; i < 200; i++) {
+		watch_sample(&watch, step, (i < 48 ? 13 * S / 10 - i * S / 160 : S) + (i % 2) * S / 100, NULL);
+		ck_assert_msg(ceiling_now() > 1.12 * line_now(), "step %d: a ceiling of %f above %f", i,
+			      ceiling_now(), line_now());
+	}
+	ck_assert_uint_eq(watch.n, 0);
+}
+END_TEST
+
 /* The 51 s stall that sits in the first values of real jobs. */
 START_TEST(a_stall_in_the_first_block_blinds_nothing)
 {
@@ -268,6 +281,7 @@ int main(void)
 		{"MAD of zero", equal_steps_have_a_floor, 0, 1},
 		{"ramp", a_ramp_is_followed, 0, 1},
 		{"new level", a_new_level_does_not_latch, 0, 1},
+		{"above the line", the_ceiling_stays_above_the_line, 0, 1},
 		{"contaminated calibration", a_stall_in_the_first_block_blinds_nothing, 0, 1},
 		{"bimodal steps", two_levels_are_no_news, 0, 1},
 		{"noisy job", a_noisy_job_is_not_cried_over, 0, 1},

@@ -12,7 +12,7 @@
  *           L = b_j + (expected - b_j) (2 i + B + 1) / (2 B)
  *           Its ceiling, r = the last 64 residuals x - L, s = 1.4826 x their MAD (of the first 16 residuals:
  *           no less than that of the steps):
- *           C = L + med(r) + max(floor L, min(6 s, max(20 % L, 4.5 s)))
+ *           C = L + max(floor L, med(r) + max(floor L, min(6 s, max(20 % L, 4.5 s))))
  *           20 % so that a noisy series is not let off everything, 4.5 so that it does not flood. A job that
  *           was above the floor three times in its last 128 values (eight are remembered) is noisy by nature:
  *           the ceiling is then at least 1.15 x as high above L as the third of those, up to 25 %.
@@ -175,7 +175,9 @@ static double headroom(const struct triggers_engine *engine, const struct trigge
 		most = SIGMAS_LEAST * deviation;
 	noise = noise < most ? noise : most;
 	double room = floor > noise ? floor : noise;
-	return (room > usual ? room : usual) + triggers_window_median(&state->residuals);
+	room = (room > usual ? room : usual) + triggers_window_median(&state->residuals);
+	/* Residuals of a line that fell would put the ceiling below the line: what is as expected is no news. */
+	return room > floor ? room : floor;
 }
 
 static void begin_again(struct difference_state *state, const float *values, unsigned count)
