@@ -8,8 +8,9 @@
  *   eval_start .. eval_stop      the phase "eval"
  *   block_start .. block_stop    where a run tells of no steps, the phase "block": the least that such logs
  *                                say of progress. Around steps it is as long as the schedule says: nothing
- *   run_stop      what follows but steps is bookkeeping
- *   all others (epochs lie around steps as blocks do; init_stop, run_start)    nothing
+ *   run_stop      what follows but steps is bookkeeping, up to the next start
+ *   init_stop, run_start         after steps the job began again: its next step is a first one, as slow as that
+ *   all others (epochs lie around steps as blocks do)    nothing
  *
  * Only value_s must be there: without a run all is one, without a kind all rows are steps, without a time a
  * step begins when the one before it ended. `sample` of a firing is the number of the step row within its
@@ -37,14 +38,14 @@ static const char *const column_names[COLUMNS] = {"run", "time_ms", "kind", "val
 
 #define SET_BACK_NS INT64_C(1000000000)
 
-enum kind { OTHER, STEP_ROW, EVAL_STEP, EVAL_START, EVAL_STOP, BLOCK_START, BLOCK_STOP, RUN_STOP };
+enum kind { OTHER, STEP_ROW, EVAL_STEP, EVAL_START, EVAL_STOP, BLOCK_START, BLOCK_STOP, RUN_START, RUN_STOP };
 static const struct {
 	const char *text;
 	enum kind kind;
 } kinds[] = {
 	{"step", STEP_ROW},       {"evalstep", EVAL_STEP},      {"eval_start", EVAL_START},
 	{"eval_stop", EVAL_STOP}, {"block_start", BLOCK_START}, {"block_stop", BLOCK_STOP},
-	{"run_stop", RUN_STOP},
+	{"init_stop", RUN_START}, {"run_start", RUN_START},     {"run_stop", RUN_STOP},
 };
 
 /* What lies between two rows. */
@@ -69,7 +70,7 @@ struct steps {
 	uint64_t line;
 	struct runs_seen seen;
 	/* The current run. */
-	bool has_run, has_steps, has_stopped;
+	bool has_run, has_steps, has_stopped, has_restarted;
 	char run[LINE_MAX_BYTES];
 	uint32_t step_series;
 	struct stretch eval, block;
@@ -187,7 +188,7 @@ static int begin_run(struct steps *steps, const char *run)
 	steps->blocks = 0;
 	steps->now_ns = INT64_MIN;
 	steps->set_back = 0;
-	steps->has_steps = steps->has_stopped = false;
+	steps->has_steps = steps->has_stopped = steps->has_restarted = false;
 	steps->has_run = true;
 	return 0;
 }
@@ -216,10 +217,11 @@ static int pass_time(struct steps *steps, int64_t begin_ns, int64_t now_ns)
 static int take_step(struct steps *steps, int64_t end_ns, int64_t length_ns, int64_t step, const char *phase)
 {
 	struct replay *replay = steps->replay;
+	bool is_first = !phase && steps->has_restarted;
 	struct triggers_sample sample = {.start_ns = ns_sub(end_ns, length_ns),
 					 .duration_ns = length_ns,
 					 .step = step,
-					 .phase = phase,
+					 .phase = is_first ? "first" : phase,
 					 .sample = phase ? steps->samples - 1 : steps->samples};
 	int result = pass_time(steps, sample.start_ns, end_ns);
 	if (result)
@@ -228,9 +230,10 @@ static int take_step(struct steps *steps, int64_t end_ns, int64_t length_ns, int
 	if (!steps->has_steps && steps->block.series != TRIGGERS_SERIES_NONE)
 		triggers_engine_abandon(replay->engine, steps->block.series);
 	steps->has_steps = true;
-	triggers_engine_open(replay->engine, steps->step_series, sample.start_ns, step, phase);
+	triggers_engine_open(replay->engine, steps->step_series, sample.start_ns, step, sample.phase);
 	replay_advance(replay, end_ns);
 	triggers_engine_observe(replay->engine, steps->step_series, &sample);
+	steps->has_restarted = steps->has_restarted && !is_first;
 	steps->samples += !phase;
 	replay->steps++;
 	replay->samples++;
@@ -279,6 +282,16 @@ static int take_block(struct steps *steps, int64_t now_ns, bool begins)
 	if (steps->block.begun && steps->block.series == TRIGGERS_SERIES_NONE)
 		steps->block.series = series_of(steps, TRIGGERS_PHASE, "phase:block");
 	return end_stretch(steps, &steps->block, now_ns, steps->blocks++);
+}
+
+/* What was open when it stopped is so no more. */
+static void restart(struct steps *steps)
+{
+	if (steps->eval.begun)
+		triggers_engine_abandon(steps->replay->engine, steps->eval.series);
+	steps->eval.begun = false;
+	steps->has_stopped = false;
+	steps->has_restarted = true;
 }
 
 static enum kind kind_of(const struct steps *steps, const char *text)
@@ -332,6 +345,8 @@ static int take_row(struct steps *steps, char *field[FIELDS_MAX], int count)
 	enum kind kind = kind_of(steps, text[KIND]);
 	if (kind == STEP_ROW || kind == EVAL_STEP)
 		return take_step_row(steps, text, now_ns, kind == EVAL_STEP ? "eval" : NULL);
+	if (kind == RUN_START && steps->has_steps)
+		restart(steps);
 	if (now_ns == INT64_MIN || steps->has_stopped)
 		return 0;
 	switch (kind) {
@@ -345,6 +360,7 @@ static int take_row(struct steps *steps, char *field[FIELDS_MAX], int count)
 	case RUN_STOP:
 		steps->has_stopped = true;
 		return 0;
+	case RUN_START:
 	case OTHER:
 	case STEP_ROW:
 	case EVAL_STEP:

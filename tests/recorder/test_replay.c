@@ -249,6 +249,48 @@ START_TEST(step_tables_fire_with_their_row)
 }
 END_TEST
 
+/* What it says of a job that stops after 60 steps and goes on after 20 min, slowly at first; `marked`: and says so. */
+static char *replay_restarted(bool marked, struct replay *replay)
+{
+	static const struct replay_settings settings = {.json = true};
+	const char *path = test_path(test_folder(), "restarted.csv");
+	FILE *file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	fprintf(file, "run,time_ms,kind,value_s\na,1700000000000,init_stop,\na,1700000000000,run_start,\n");
+	long long now_ms = 1700000000000;
+	for (int i = 0; i < 120; i++) {
+		if (i == 60)
+			now_ms += 1200000;
+		if (i == 60 && marked)
+			fprintf(file, "a,%lld,run_stop,\na,%lld,run_start,\n", now_ms - 1200000, now_ms);
+		int length_ms = i == 60 ? 9000 : i == 61 ? 1400 : i == 100 ? 2000 : 1000;
+		now_ms += length_ms;
+		fprintf(file, "a,%lld,step,%d.%03d\n", now_ms, length_ms / 1000, length_ms % 1000);
+	}
+	fclose(file);
+	char error[512] = "", *lines;
+	size_t bytes;
+	*replay = (struct replay){.settings = &settings, .out = open_memstream(&lines, &bytes)};
+	assert_ok(replay_steps(replay, path, error, sizeof(error)));
+	fclose(replay->out);
+	replay_counts_free(&replay->counts);
+	return lines;
+}
+
+START_TEST(a_restart_in_mid_run_is_no_stall)
+{
+	struct replay replay;
+	char *lines = replay_restarted(true, &replay);
+	ck_assert_msg(replay.firings[TRIGGERS_CRITICAL] == 0, "%s", lines);
+	ck_assert_uint_eq(replay.firings[TRIGGERS_WARN], 1);
+	ck_assert_ptr_nonnull(strstr(lines, "\"sample\":100,"));
+	free(lines);
+	lines = replay_restarted(false, &replay);
+	ck_assert_uint_eq(replay.firings[TRIGGERS_CRITICAL], 1);
+	free(lines);
+}
+END_TEST
+
 /* Times at the ends of what 64 bits hold, and nothing at all. */
 static const char *const far_traces[] = {
 	"[]",
@@ -294,6 +336,7 @@ int main(void)
 	TCase *steps = tcase_create("step tables");
 	tcase_add_loop_test(steps, decimals_are_exact, 0, sizeof(decimals) / sizeof(decimals[0]));
 	tcase_add_test(steps, step_tables_fire_with_their_row);
+	tcase_add_test(steps, a_restart_in_mid_run_is_no_stall);
 	suite_add_tcase(suite, steps);
 	TCase *far = tcase_create("far times");
 	tcase_add_loop_test(far, times_out_of_all_bounds_do_no_harm, 0, sizeof(far_traces) / sizeof(far_traces[0]));
