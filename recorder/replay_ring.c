@@ -27,6 +27,9 @@
 /* How often a daemon looks at the stacks of open spans. */
 static const int64_t LOOK_EVERY_NS = 250000000;
 
+/* What was fed further in the past than this was not fed as it happened. */
+static const int64_t FED_LATE_NS = INT64_C(3600000000000);
+
 enum { MOMENTS_MAX = 1 << 24, TEXT_BYTES_MAX = 1 << 30, OPEN_MAX = 1024 };
 
 /* An event, or (kind 0) a step, phase or span that was seen open. */
@@ -38,12 +41,14 @@ struct moment {
 	uint32_t order;
 	uint16_t text_bytes, mark, file;
 	uint8_t kind;
+	bool absolute; /* a time that its source gave, not the ring's clock */
 };
 
 struct file {
 	struct drec_reader *reader;
 	struct series_source source;
 	int64_t end_ns;
+	bool fed; /* has times that its source gave */
 };
 
 struct rings {
@@ -134,20 +139,43 @@ static int on_event(void *context, const struct drec_event *event, const struct 
 	moment->name = event->name;
 	moment->mark = event->category;
 	moment->kind = event->kind;
-	if (end_ns > file->end_ns)
-		file->end_ns = end_ns;
+	moment->absolute = event->flags & DREC_FLAG_ABS;
+	file->fed |= moment->absolute;
 	return event->flags & DREC_FLAG_NAME ? keep_text(rings, moment, event->name_text, event->name_bytes) : 0;
+}
+
+/*
+ * Where the events of a file end, and without what is not of the job: the daemon's own marks in the ring of a feed are
+ * of when it was read, which may be years later.
+ */
+static void find_last(struct rings *rings, size_t first)
+{
+	struct file *file = &rings->file[rings->n_files - 1];
+	size_t kept = first;
+	for (size_t i = first; i < rings->count; i++) {
+		struct moment moment = rings->moment[i];
+		if (file->fed && moment.kind && !moment.absolute)
+			continue;
+		moment.order = (uint32_t)kept;
+		rings->moment[kept++] = moment;
+		if (moment.kind && moment.end_ns > file->end_ns)
+			file->end_ns = moment.end_ns;
+	}
+	rings->count = kept;
 }
 
 /* Where what a file tells of ends: its window, or for one that is being written now. */
 static void find_end(struct file *file)
 {
 	const struct drec_window *window = drec_reader_window(file->reader);
+	const int64_t last_ns = file->end_ns;
 	struct timespec now;
 	if (window && window->covered_b_ns > file->end_ns)
 		file->end_ns = window->covered_b_ns;
 	if (!window && drec_reader_alive(file->reader) == 1 && clock_gettime(CLOCK_REALTIME, &now) == 0)
 		file->end_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	if (file->fed && ns_sub(file->end_ns, last_ns) > FED_LATE_NS)
+		file->end_ns = last_ns;
 }
 
 static int read_open(struct rings *rings)
@@ -229,7 +257,9 @@ static int read_file(struct rings *rings, const char *path, char *error, size_t 
 		.is_stream = is_stream,
 	};
 	file->end_ns = INT64_MIN;
+	size_t first = rings->count;
 	result = drec_reader_poll(file->reader, on_event, rings, 0, NULL);
+	find_last(rings, first);
 	if (result >= 0)
 		result = read_open(rings);
 	if (result < 0)

@@ -7,3 +7,4 @@ driverec show --store store store/incidents/* | sed -n '1p;3p' | sed 's/Process 
 sed -i s/false/true/ config.json; driverec run -q --config config.json --store loud --feed trace.json 2> log
 driverec incidents --json --store loud | grep -E '"(trigger|severity|step)"'
 cat told
+driverec replay "$DRIVEREC_RUN_DIR/rings" | tail -1
