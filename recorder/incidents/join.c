@@ -71,8 +71,10 @@ static unsigned place_of_mildest(const struct incident *incident, const struct t
 
 	if (least->severity != firing->severity)
 		return least->severity < firing->severity ? at : 0;
-	return !least->ongoing && count_of(incident, firing->trigger) == 0 && count_of(incident, least->trigger) > 1 ? at
-														      : 0;
+	return !least->ongoing && count_of(incident, firing->trigger) == 0 &&
+			       count_of(incident, least->trigger) > 1
+		       ? at
+		       : 0;
 }
 
 /* Its collectors are those of its first: they run now if those of the one before had none. */

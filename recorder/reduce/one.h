@@ -33,9 +33,9 @@ struct reduce_settings {
 	const char *output;         /* a file, "-", or NULL */
 	const char *output_folder;  /* or NULL */
 	bool in_place, dry_run, force, break_lock, again;
-	bool verify;                /* also independently of what reduces; in place that is always done */
+	bool verify; /* also independently of what reduces; in place that is always done */
 	bool no_verify;
-	int gzip_level;             /* 1 .. 9, of outputs that are packed; 0: by their size */
+	int gzip_level; /* 1 .. 9, of outputs that are packed; 0: by their size */
 	int64_t settle_ns;
 };
 
