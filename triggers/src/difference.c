@@ -24,7 +24,7 @@
  *           a block.
  * Defaults  order 1, B 16: on public logs blocks of 16 keep the noise of a line (1.25 s / 4) below the floor,
  *           and raw values of order 2 echo every outlier (0.92-1.00 false alarms a spike against 0.00). Floor
- *           12.5 %: from 10 to 14 % the firings of all triggers on five public sets fall from 12.6 to 11.2 in
+ *           12.5 %: from 10 to 14 % the firings of all triggers on five public sets fall from 11.4 to 10.0 in
  *           10,000 steps, and the runs in which a step 1.15 x too slow is found from 0.92 to 0.87;
  *           docs/difference.md has the curve. Warm from three blocks on.
  */
