@@ -326,8 +326,7 @@ void busy_save(const struct busy *busy, struct state_writer *writer)
 
 static void restore_cover(struct cover *cover, uint32_t count, struct state_reader *reader)
 {
-	const int64_t farthest_ns = INT64_C(1) << 61; /* so that no difference can overflow; 73 years from 1970 */
-	int64_t before_ns = -farthest_ns;
+	int64_t before_ns = -COVER_NS_MAX;
 	if (count > COVER_PIECES)
 		reader->failed = true;
 	if (reader->failed || !state_take(reader, cover->piece, count * sizeof(cover->piece[0])))
@@ -335,7 +334,7 @@ static void restore_cover(struct cover *cover, uint32_t count, struct state_read
 	for (uint32_t i = 0; i < count; i++) {
 		const struct cover_piece *piece = &cover->piece[i];
 		if (piece->start_ns < before_ns || piece->end_ns < piece->start_ns ||
-		    piece->end_ns > farthest_ns || piece->covered_ns < 0 ||
+		    piece->end_ns > COVER_NS_MAX || piece->covered_ns < 0 ||
 		    piece->covered_ns > piece->end_ns - piece->start_ns)
 			reader->failed = true;
 		before_ns = piece->end_ns;

@@ -52,6 +52,10 @@ static void replace(struct cover *cover, uint32_t from, uint32_t to, struct cove
 
 void cover_add(struct cover *cover, int64_t start_ns, int64_t end_ns)
 {
+	if (start_ns < -COVER_NS_MAX)
+		start_ns = -COVER_NS_MAX;
+	if (end_ns > COVER_NS_MAX)
+		end_ns = COVER_NS_MAX;
 	if (end_ns <= start_ns)
 		return;
 	if (cover->count == COVER_PIECES)

@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 enum { COVER_PIECES = 48 };
+/* Farther times are taken for this, so that no difference overflows: 73 years from 1970. */
+#define COVER_NS_MAX (INT64_C(1) << 61)
 
 struct cover_piece {
 	int64_t start_ns, end_ns;

@@ -78,7 +78,10 @@ static void open_known(struct series *series, struct series_known *known, int64_
 	if (!place || start_ns < place->last_end_ns)
 		return;
 	place->open = true;
-	place->open_ns = start_ns;
+	/* As saved state can hold it: one producer's wild times must not make that of all unreadable. */
+	place->open_ns = start_ns > INT64_MAX / 2   ? INT64_MAX / 2
+			 : start_ns < INT64_MIN / 2 ? INT64_MIN / 2
+						    : start_ns;
 	snprintf(place->phase, sizeof(place->phase), "%s", phase ? phase : "");
 	triggers_engine_open(series->engine, known->series, start_ns, step, phase);
 }
