@@ -220,12 +220,12 @@ static void on_counter(struct series *series, const struct series_source *source
 static void on_track(struct series *series, const struct series_source *source,
 		     const struct series_event *event)
 {
-	struct series_known *known = series_known_find(series, source->source, event->track, 0);
+	struct series_known *known = series_known_find(series, source->source, event->track, SERIES_TRACK_NAME);
 	if (!known->used) {
 		char name[TRIGGERS_NAME_MAX];
 		const char *text;
 		size_t bytes;
-		known = series_known_add(series, source->source, event->track, 0);
+		known = series_known_add(series, source->source, event->track, SERIES_TRACK_NAME);
 		if (!known || !source->track ||
 		    source->track(source->context, event->track, &text, &bytes) < 0)
 			return;

@@ -16,10 +16,11 @@
 
 enum {
 	SERIES_TEXT_BUCKETS = 2 * SERIES_TEXTS_MAX,
-	SERIES_STEP_NAME = UINT16_MAX + 2, /* stands for the step series; names of rings end at 65535 */
-	SERIES_OWN_NAMES = 1 << 24,        /* ids from here on are of our own texts */
-	SERIES_PHASE_NAMES = 1 << 25,      /* added to a name's id where it names a phase */
-	SERIES_COUNTER_NAMES = 1 << 26     /* or a counter: a span may be called the same */
+	SERIES_STEP_NAME = UINT16_MAX + 2,  /* stands for the step series; names of rings end at 65535 */
+	SERIES_TRACK_NAME = UINT16_MAX + 3, /* for the progress of a track: what is open may have no name */
+	SERIES_OWN_NAMES = 1 << 24,         /* ids from here on are of our own texts */
+	SERIES_PHASE_NAMES = 1 << 25,       /* added to a name's id where it names a phase */
+	SERIES_COUNTER_NAMES = 1 << 26      /* or a counter: a span may be called the same */
 };
 
 /* How far apart the begin of one opening may be told: it is converted from ticks anew each time. */

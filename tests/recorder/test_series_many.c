@@ -20,17 +20,25 @@ static int name_of(void *context, uint32_t id, const char **ret_text, size_t *re
 	return 0;
 }
 
+static int track_of(void *context, uint32_t id, const char **ret_text, size_t *ret_bytes)
+{
+	(void)context, (void)id;
+	*ret_text = "pump";
+	*ret_bytes = 4;
+	return 0;
+}
+
 static struct triggers_engine *engine;
 static struct series *series;
-static const struct series_source source = {.source = 3, .rank = 1, .name = name_of};
+static const struct series_source source = {.source = 3, .rank = 1, .name = name_of, .track = track_of};
 static int64_t now_ns;
 
 static void set_up(void)
 {
-	char *patterns[] = {(char[]){"step"}, (char[]){"load"}};
+	char *patterns[] = {(char[]){"step"}, (char[]){"load"}, (char[]){"track:pump"}};
 	now_ns = 1000 * SECOND_NS;
 	assert_ok(triggers_engine_new(NULL, &engine));
-	assert_ok(series_new(engine, patterns, 2, &series));
+	assert_ok(series_new(engine, patterns, 3, &series));
 }
 
 static void tear_down(void)
@@ -88,7 +96,7 @@ START_TEST(texts_without_end_still_leave_room)
 	span(2, 0, "load");
 	ck_assert_uint_eq(samples_of(TRIGGERS_SPAN, 1, "load"), 1 + (4 * SERIES_TEXTS_MAX + 999) / 1000);
 	ck_assert_uint_eq(samples_of(TRIGGERS_SPAN, 2, "load"), 1);
-	ck_assert_uint_eq(series_counters(series)->alarming, 2);
+	ck_assert_uint_eq(series_counters(series)->alarming, 4);
 	ck_assert_uint_eq(series_counters(series)->followed, SERIES_FOLLOWED_MAX);
 	series_source_end(series, source.source);
 	ck_assert_uint_eq(series_counters(series)->alarming + series_counters(series)->followed, 0);
@@ -113,6 +121,14 @@ START_TEST(a_counter_and_a_span_of_one_name_are_two)
 }
 END_TEST
 
+START_TEST(what_is_open_without_a_name_is_no_track)
+{
+	series_open(series, &source, 0, 7, 0, now_ns, 0);
+	span(7, LOSS, NULL);
+	ck_assert_uint_eq(series_counters(series)->alarming, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("series of many names");
@@ -125,6 +141,7 @@ int main(void)
 	TCase *roles = tcase_create("one name, two roles");
 	tcase_add_checked_fixture(roles, set_up, tear_down);
 	tcase_add_test(roles, a_counter_and_a_span_of_one_name_are_two);
+	tcase_add_test(roles, what_is_open_without_a_name_is_no_track);
 	suite_add_tcase(suite, roles);
 	return test_run(suite);
 }
