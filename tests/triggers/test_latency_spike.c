@@ -31,6 +31,19 @@ START_TEST(critical_from_three_times)
 }
 END_TEST
 
+/* A job with steps of 2 ms loses its core for 10 ms now and then. */
+START_TEST(nobody_is_called_for_milliseconds)
+{
+	watch_steady(&watch, step, 50, 2 * MS);
+	watch_sample(&watch, step, 12 * MS, NULL);
+	ck_assert_uint_eq(watch.passed, 1);
+	ck_assert_int_eq(watch.firing[0].severity, TRIGGERS_WARN);
+	watch_steady(&watch, step, 50, 2 * MS);
+	watch_sample(&watch, step, 60 * MS, NULL);
+	ck_assert_int_eq(watch.firing[1].severity, TRIGGERS_CRITICAL);
+}
+END_TEST
+
 START_TEST(warn_from_one_and_a_half)
 {
 	watch_steady(&watch, step, 50, S);
@@ -185,6 +198,7 @@ int main(void)
 {
 	Suite *suite = suite_create("latency_spike");
 	add(suite, "critical from 3 x", critical_from_three_times);
+	add(suite, "milliseconds", nobody_is_called_for_milliseconds);
 	add(suite, "warn from 1.5 x", warn_from_one_and_a_half);
 	add(suite, "notes are recorded only", note_is_recorded_only);
 	add(suite, "MAD zero", below_the_floor_is_nothing);

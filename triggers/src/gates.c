@@ -63,13 +63,16 @@ static double excess(const struct triggers_claim *claim)
 	return claim->expected > 0 ? triggers_ratio(claim->value, claim->expected) - 1 : 0;
 }
 
-/* Within 2 samples or 0.5 %; of short gaps within one, as there are few of them to be alike by chance. */
-static int same_gap(uint64_t a, uint64_t b)
+/*
+ * Within 2 samples or 0.5 %; of short gaps within one, as there are few of them to be alike by chance. Where others came
+ * between there are more pairs to be alike by chance, and 0.5 % of a thousand is too much.
+ */
+static int same_gap(uint64_t a, uint64_t b, int others_between)
 {
 	uint64_t difference = a > b ? a - b : b - a;
 	if (a < PERIOD_LONG)
 		return difference <= 1;
-	return difference <= 2 || difference <= a / 200;
+	return difference <= 2 || (!others_between && difference <= a / 200);
 }
 
 /* How often in a row the gap from at[0] to at[i] is found before at[i], and the worst that is met on the way. */
@@ -80,7 +83,7 @@ static int repeats(const uint64_t at[6], const double bad[6], unsigned n, unsign
 	if (gap < PERIOD_MIN)
 		return 0;
 	for (unsigned from = i, to = i + 1; to < n && at[from] >= at[to]; to++) {
-		if (!same_gap(gap, at[from] - at[to])) {
+		if (!same_gap(gap, at[from] - at[to], i > 1 || to > from + 1)) {
 			/* Of short gaps there would soon be some alike by chance. */
 			if (gap < PERIOD_APART)
 				break;

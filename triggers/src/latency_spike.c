@@ -5,7 +5,9 @@
  * Formula   m = median of the last W values, s = 1.4826 x MAD. A value x is high where
  *           x > e + max(6 s, 10 % e), e = m (for the first step after a phase: m times its usual slowness,
  *           see after_phase.h).
- *           Severity by the ratio x/e: note, warn from 1.5, critical from 3. Notes are only recorded.
+ *           Severity by the ratio x/e: note, warn from 1.5, critical from 3 and 50 ms: less than that the
+ *           kernel's scheduler takes from a job with steps of 2 ms all day, and nobody is called for it. Notes are
+ *           only recorded.
  *           Then x goes into the window whatever it was: a window that kept high values out would alarm for
  *           ever after a shift (8,034 late alarms instead of 17 on real data).
  *           Eight high values in a row within 5 % of each other are a new level: the window begins again from
@@ -28,6 +30,8 @@
 #include "module.h"
 
 enum { LEVEL_RUN = 8, JUDGED_FROM = 4 };
+
+#define CRITICAL_MIN_NS 50e6
 
 struct spike_state {
 	uint32_t n_level;
@@ -92,7 +96,8 @@ static enum triggers_severity severity_of(const struct triggers_engine *engine,
 	    longer < 1 + triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_FLOOR))
 		return TRIGGERS_NOTE;
 	double critical = triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_CRITICAL);
-	return ratio >= critical && longer >= critical ? TRIGGERS_CRITICAL : TRIGGERS_WARN;
+	int much = ratio >= critical && longer >= critical && value - expected >= CRITICAL_MIN_NS;
+	return much ? TRIGGERS_CRITICAL : TRIGGERS_WARN;
 }
 
 static void say(const struct triggers_engine *engine, struct triggers_claim *claim,
@@ -158,6 +163,8 @@ static void spike_believe(const struct triggers_engine *engine, const struct tri
 	double critical = triggers_engine_option(engine, TRIGGERS_OPTION_SPIKE_CRITICAL) * belief->median;
 	belief->ceiling = belief->median + margin(engine, belief->deviation, belief->median);
 	belief->warn = warn > belief->ceiling ? warn : belief->ceiling;
+	double much = belief->median + CRITICAL_MIN_NS;
+	critical = critical > much ? critical : much;
 	belief->critical = critical > belief->warn ? critical : belief->warn;
 }
 

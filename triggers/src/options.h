@@ -57,13 +57,15 @@
 	ROW(GATE_WARMUP, "gates.warmup_steps", "steps", "16", 4, 256, \
 	    "samples of a series before it may fire") \
 	ROW(GATE_COOLDOWN, "gates.cooldown", "s", "60 s", 0, 86400, \
-	    "how long the same trigger makes no second incident, unless it is more severe") \
+	    "how long the same trigger makes no second incident, unless it is more severe; after a slow step at " \
+	    "most 20 steps") \
 	ROW(GATE_COALESCE, "gates.coalesce", "s", "30 s", 0, 3600, \
 	    "how long at most an incident takes later firings in while it waits for its post window") \
 	ROW(GATE_HOUR, "gates.per_hour", "", "12", 1, 1000, "incidents an hour at most") \
 	ROW(GATE_DAY, "gates.per_day", "", "48", 1, 1000, "incidents a day at most") \
 	ROW(GATE_RESERVE, "gates.reserve_critical", "%", "50 %", 0, 1, \
-	    "share of both budgets kept for critical firings and for incidents asked for by hand") \
+	    "share of both budgets kept for critical firings, for incidents asked for by hand and, up to half of " \
+	    "it, for shifts") \
 	ROW(THRESHOLD, "threshold", "rule", "", 0, 0, \
 	    "adds a rule PATTERN >|< LIMIT[UNIT] [for TIME] [note|warn|critical]; empty: removes all")
 /* clang-format on */

@@ -42,7 +42,7 @@ driverec replay --steps spike.csv --set stall.factor
 driverec replay --steps spike.csv --set stall.factor=many
 driverec replay --steps spike.csv --set series=load
 awk 'BEGIN { print "["; for (i = 0; i < 60; i++) { d = i == 40 ? 2500 : 1000 + i % 3; printf "{\"ph\":\"X\",\"name\":\"ProfilerStep#%d\",\"pid\":7,\"tid\":\"main\",\"ts\":%d,\"dur\":%d},\n", i, t, d; t += d } print "{}]" }' > trace.json; driverec replay trace.json --trigger latency_spike
-driverec replay trace.json --trigger latency_spike --set latency_spike.critical=2 --json | tail -1
+driverec replay trace.json --trigger latency_spike --set latency_spike.warn=3 --json | tail -1
 driverec replay trace.json --explain --trigger stall | head -3 | cut -c1-34
 driverec replay trace.json --step 'Other*' --trigger latency_spike
 driverec replay trace.json none.json spike.csv
