@@ -329,16 +329,7 @@ START_TEST(restarts_forget_nothing)
 	watch_ticks(&watch, 20 * S);
 	ck_assert_uint_eq(watch.passed, 1);
 	settle();
-	int64_t bytes = triggers_engine_save(watch.engine, NULL, 0);
-	ck_assert_int_gt(bytes, 0);
-	void *state = malloc((size_t)bytes);
-	ck_assert_int_eq(triggers_engine_save(watch.engine, state, (size_t)bytes), bytes);
-	triggers_engine_free(watch.engine);
-	struct triggers_listener listener = {&watch, watch_firing, watch_over, watch_suspicion,
-					     watch_suspicion_end};
-	assert_ok(triggers_engine_new(&listener, &watch.engine));
-	assert_ok(triggers_engine_restore(watch.engine, state, (size_t)bytes));
-	free(state);
+	watch_restart(&watch);
 	watch_set(&watch, "gates.cooldown", "0 s");
 	end_all("lbs", begin_ns, begin_ns);
 	ck_assert_uint_eq(watch.passed, 1);

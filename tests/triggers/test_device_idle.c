@@ -419,15 +419,8 @@ END_TEST
 
 static void restart(void)
 {
-	int64_t bytes = triggers_engine_save(watch.engine, NULL, 0);
-	void *state = malloc((size_t)bytes);
-	struct triggers_listener listener = {&watch, watch_firing, watch_over, watch_suspicion, watch_suspicion_end};
-	ck_assert_int_eq(triggers_engine_save(watch.engine, state, (size_t)bytes), bytes);
-	triggers_engine_free(watch.engine);
-	assert_ok(triggers_engine_new(&listener, &watch.engine));
-	assert_ok(triggers_engine_restore(watch.engine, state, (size_t)bytes));
+	watch_restart(&watch);
 	watch_set(&watch, "stall.factor", "1000");
-	free(state);
 }
 
 static uint64_t idle_twice(int restarts)

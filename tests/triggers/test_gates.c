@@ -15,21 +15,6 @@ static unsigned count_of(const char *trigger, enum triggers_gate gate)
 	return count;
 }
 
-/* What a daemon's restart does. */
-static void restart(void)
-{
-	int64_t bytes = triggers_engine_save(watch.engine, NULL, 0);
-	ck_assert_int_gt(bytes, 0);
-	void *state = malloc((size_t)bytes);
-	ck_assert_int_eq(triggers_engine_save(watch.engine, state, (size_t)bytes), bytes);
-	triggers_engine_free(watch.engine);
-	struct triggers_listener listener = {&watch, watch_firing, watch_over, watch_suspicion,
-					     watch_suspicion_end};
-	assert_ok(triggers_engine_new(&listener, &watch.engine));
-	assert_ok(triggers_engine_restore(watch.engine, state, (size_t)bytes));
-	free(state);
-}
-
 static void setup(void)
 {
 	watch_begin(&watch);
@@ -220,7 +205,7 @@ START_TEST(own_captures_from_one_step_before_to_two_after)
 	triggers_engine_capture(watch.engine, begin_ns - around_captures[_i].begin_ns,
 				begin_ns - around_captures[_i].begin_ns + S);
 	/* A restart in between forgets no capture. */
-	restart();
+	watch_restart(&watch);
 	watch_sample(&watch, step, 5 * S, NULL);
 	ck_assert_uint_eq(watch.passed, around_captures[_i].passed);
 	ck_assert_uint_eq(count_of("latency_spike", TRIGGERS_OWN_CAPTURE), 1 - around_captures[_i].passed);
@@ -350,7 +335,7 @@ START_TEST(by_hand_and_coalescing)
 	watch_steady(&watch, step, 5, S);
 	watch_sample(&watch, step, 9 * S, NULL);
 	ck_assert_uint_eq(count_of("latency_spike", TRIGGERS_COALESCED), 1);
-	restart();
+	watch_restart(&watch);
 	watch_steady(&watch, step, 5, S);
 	watch_sample(&watch, step, 6 * S, NULL);
 	ck_assert_uint_eq(count_of("latency_spike", TRIGGERS_COALESCED), 2);
@@ -363,7 +348,7 @@ START_TEST(a_cooldown_outlives_a_restart)
 	watch_steady(&watch, step, 60, S);
 	watch_sample(&watch, step, 5 * S, NULL);
 	triggers_engine_settled(watch.engine, watch.now_ns);
-	restart();
+	watch_restart(&watch);
 	watch_steady(&watch, step, 20, S);
 	watch_sample(&watch, step, 5 * S, NULL);
 	ck_assert_uint_eq(watch.passed, 1);
@@ -394,14 +379,14 @@ START_TEST(budgets_outlive_restarts)
 	set_rules();
 	for (uint32_t i = 1; i <= 20; i++) {
 		break_rule(i, 90);
-		restart();
+		watch_restart(&watch);
 		set_rules();
 	}
 	ck_assert_uint_eq(watch.passed, 6);
 	ck_assert_uint_eq(watch.by_gate[TRIGGERS_BUDGET_HOUR], 14);
 	for (uint32_t i = 101; i <= 120; i++) {
 		break_rule(i, 110);
-		restart();
+		watch_restart(&watch);
 		set_rules();
 	}
 	/* Each critical one breaks the rule of the warning as well, which joins or is held back. */
@@ -415,7 +400,7 @@ START_TEST(budgets_outlive_restarts)
 		watch.now_ns += 3600 * S;
 		for (uint32_t i = 0; i < 8; i++)
 			break_rule(1000 + (uint32_t)hour * 10 + i, 90);
-		restart();
+		watch_restart(&watch);
 		set_rules();
 	}
 	ck_assert_uint_eq(watch.passed, 12 + 18);
@@ -432,7 +417,7 @@ START_TEST(first_steps_are_excused)
 		watch_sample(&watch, other, (30 - 10 * i) * S, NULL);
 	ck_assert_uint_eq(watch.passed, 0);
 	watch_steady(&watch, other, 10, S);
-	restart();
+	watch_restart(&watch);
 	watch_set(&watch, "gates.warmup_steps", "4");
 	watch_sample(&watch, other, 9 * S, NULL);
 	ck_assert_uint_eq(watch.passed, 1);
@@ -447,7 +432,7 @@ START_TEST(what_comes_every_100_steps_fades)
 	watch_set(&watch, "gates.cooldown", "0 s");
 	for (int i = 1; i <= 500; i++) {
 		if (_i && i % 100 == 0)
-			restart();
+			watch_restart(&watch);
 		if (_i)
 			watch_set(&watch, "gates.cooldown", "0 s");
 		watch_sample(&watch, step, i % 100 ? watch_noise(S) : 40 * S, NULL);

@@ -183,10 +183,7 @@ START_TEST(goes_on_after_a_restart)
 	watch_steady(&watch, step, 4, 106 * S / 100); /* the evidence is half together */
 	watch_begin(&other);
 	other.only = "shift";
-	int64_t count = triggers_engine_save(watch.engine, NULL, 0);
-	uint8_t *bytes = malloc((size_t)count);
-	ck_assert_int_eq(triggers_engine_save(watch.engine, bytes, (size_t)count), count);
-	assert_ok(triggers_engine_restore(other.engine, bytes, (size_t)count));
+	watch_hand_over(watch.engine, other.engine);
 	other.now_ns = watch.now_ns;
 	for (int i = 0; i < 60; i++) {
 		int64_t length = watch_noise(106 * S / 100);
@@ -196,7 +193,6 @@ START_TEST(goes_on_after_a_restart)
 	ck_assert_uint_eq(watch.n, 1);
 	ck_assert_uint_eq(watch.digest, other.digest);
 	watch_end(&other);
-	free(bytes);
 }
 END_TEST
 

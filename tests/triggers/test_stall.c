@@ -631,18 +631,6 @@ END_TEST
 
 /* ---- restarts ---- */
 
-static void restart(void)
-{
-	int64_t bytes = triggers_engine_save(watch.engine, NULL, 0);
-	void *state = malloc((size_t)bytes);
-	struct triggers_listener listener = {&watch, watch_firing, watch_over, watch_suspicion, watch_suspicion_end};
-	ck_assert_int_eq(triggers_engine_save(watch.engine, state, (size_t)bytes), bytes);
-	triggers_engine_free(watch.engine);
-	assert_ok(triggers_engine_new(&listener, &watch.engine));
-	assert_ok(triggers_engine_restore(watch.engine, state, (size_t)bytes));
-	free(state);
-}
-
 /* The same whether it restarts at every second or never. */
 static uint64_t stalls_of_a_day(int restarts)
 {
@@ -652,14 +640,14 @@ static uint64_t stalls_of_a_day(int restarts)
 		for (int j = 0; j < 99; j++)
 			watch_step(&watch, step, j, S);
 		if (restarts)
-			restart();
+			watch_restart(&watch);
 		int64_t begin_ns = watch.now_ns;
 		triggers_engine_open(watch.engine, step, begin_ns, 99, NULL);
 		/* The last one, held back as the third at equal gaps, goes on for so long that it is told. */
 		for (int j = 0; j < (i < 2 ? 90 : 200); j++) {
 			watch_ticks(&watch, S);
 			if (restarts)
-				restart();
+				watch_restart(&watch);
 		}
 		struct triggers_sample sample = {
 			.start_ns = begin_ns, .duration_ns = watch.now_ns - begin_ns, .step = 99, .sample = -1};

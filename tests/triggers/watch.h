@@ -7,6 +7,7 @@
 #define TESTS_TRIGGERS_WATCH_H
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <triggers/triggers.h>
 
@@ -91,6 +92,30 @@ static inline void watch_begin(struct watch *watch)
 static inline void watch_end(struct watch *watch)
 {
 	triggers_engine_free(watch->engine);
+}
+
+/* Saves one engine and restores the other, a new one, from it. */
+static inline void watch_hand_over(const struct triggers_engine *from, struct triggers_engine *to)
+{
+	int64_t bytes = triggers_engine_save(from, NULL, 0);
+	ck_assert_int_gt(bytes, 0);
+	void *state = malloc((size_t)bytes);
+	ck_assert_ptr_nonnull(state);
+	ck_assert_int_eq(triggers_engine_save(from, state, (size_t)bytes), bytes);
+	assert_ok(triggers_engine_restore(to, state, (size_t)bytes));
+	free(state);
+}
+
+/* What a daemon's restart does. Options are the new engine's defaults. */
+static inline void watch_restart(struct watch *watch)
+{
+	struct triggers_listener listener = {watch, watch_firing, watch_over, watch_suspicion,
+					     watch_suspicion_end};
+	struct triggers_engine *next;
+	assert_ok(triggers_engine_new(&listener, &next));
+	watch_hand_over(watch->engine, next);
+	triggers_engine_free(watch->engine);
+	watch->engine = next;
 }
 
 static inline void watch_set(struct watch *watch, const char *key, const char *value)
