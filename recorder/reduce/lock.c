@@ -27,11 +27,14 @@ enum { LOCK_BYTES_MAX = 1024, TRIES = 5, ENDING_MAX = 48 };
 
 void reduce_lock_name(const char *name, const char *ending, char ret_name[REDUCE_NAME_MAX])
 {
-	size_t bytes = strlen(name);
+	size_t bytes = strlen(name), more = strlen(ending);
 
 	/* A name takes 255 bytes at most, and ours are longer than theirs. */
-	if (bytes + strlen(ending) + 2 <= NAME_MAX) {
-		snprintf(ret_name, REDUCE_NAME_MAX, ".%s.%s", name, ending);
+	if (bytes + more + 2 <= NAME_MAX) {
+		ret_name[0] = '.';
+		memcpy(ret_name + 1, name, bytes);
+		ret_name[1 + bytes] = '.';
+		memcpy(ret_name + 2 + bytes, ending, more + 1);
 		return;
 	}
 	unsigned long crc = crc32(0, (const Bytef *)name, (uInt)bytes);
