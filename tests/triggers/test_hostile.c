@@ -13,28 +13,6 @@ static struct triggers_belief belief_of(const struct watch *watch, uint32_t seri
 	return belief;
 }
 
-static void *saved(const struct watch *watch, size_t *ret_bytes)
-{
-	int64_t bytes = triggers_engine_save(watch->engine, NULL, 0);
-	void *out = malloc((size_t)bytes);
-	ck_assert_ptr_nonnull(out);
-	ck_assert_int_eq(triggers_engine_save(watch->engine, out, (size_t)bytes), bytes);
-	*ret_bytes = (size_t)bytes;
-	return out;
-}
-
-static void restart(struct watch *watch)
-{
-	size_t bytes;
-	void *state = saved(watch, &bytes);
-	struct triggers_listener listener = {watch, watch_firing, watch_over, watch_suspicion,
-					     watch_suspicion_end};
-	triggers_engine_free(watch->engine);
-	assert_ok(triggers_engine_new(&listener, &watch->engine));
-	assert_ok(triggers_engine_restore(watch->engine, state, bytes));
-	free(state);
-}
-
 /* ---- no room ---- */
 
 /* Tracks are open from their first event on, so that only the series in use could give way. */
@@ -95,7 +73,7 @@ START_TEST(phases_that_begin_alike_are_two)
 	for (int i = 0; i < 80; i++)
 		watch_sample(&watch, step, i % 8 == 7 ? 3 * S : S, phases[i % 8 == 7]);
 	ck_assert_uint_eq(watch.n, 0);
-	restart(&watch);
+	watch_restart(&watch);
 	watch_sample(&watch, step, S, phases[0]);
 	ck_assert_uint_eq(triggers_engine_series_count(watch.engine), 3);
 	watch_end(&watch);
@@ -113,8 +91,8 @@ START_TEST(ids_are_not_given_again_after_a_restart)
 	uint32_t last = watch_series(&watch, TRIGGERS_STEP, 3, "step");
 	triggers_engine_source_end(watch.engine, 1);
 	triggers_engine_source_end(watch.engine, 3);
-	restart(&watch);
-	restart(&watch);
+	watch_restart(&watch);
+	watch_restart(&watch);
 	for (uint32_t source = 4; source < 8; source++) {
 		uint32_t id = watch_series(&watch, TRIGGERS_STEP, source, "step");
 		ck_assert_uint_ne(id, first);
@@ -146,7 +124,7 @@ START_TEST(values_beyond_what_a_float_holds)
 	for (unsigned i = 0; i < watch.n; i++)
 		ck_assert(isfinite(watch.firing[i].value) && isfinite(watch.firing[i].ratio));
 	ck_assert(isfinite(belief_of(&watch, load).median) && isfinite(belief_of(&watch, load).deviation));
-	restart(&watch);
+	watch_restart(&watch);
 	ck_assert_uint_eq(belief_of(&watch, load).samples, 70);
 	watch_end(&watch);
 }
@@ -313,7 +291,7 @@ START_TEST(damaged_state_stays_in_bounds)
 	size_t bytes;
 	watch_begin(&watch);
 	live(&watch, 40);
-	uint8_t *state = saved(&watch, &bytes), *own = malloc(bytes);
+	uint8_t *state = watch_saved(watch.engine, &bytes), *own = malloc(bytes);
 	ck_assert_ptr_nonnull(own);
 	int taken = 0;
 	for (size_t at = 24 + (size_t)_i; at + 8 <= bytes; at += 25) {

@@ -15,30 +15,6 @@ static int64_t length_of(uint64_t n)
 	return mixed % 97 == 0 ? 2 * length : mixed % 61 == 0 ? 12 * length : length;
 }
 
-static void *saved(const struct watch *watch, size_t *ret_bytes)
-{
-	int64_t bytes = triggers_engine_save(watch->engine, NULL, 0);
-	ck_assert_int_gt(bytes, 0);
-	void *out = malloc((size_t)bytes);
-	ck_assert_ptr_nonnull(out);
-	ck_assert_int_eq(triggers_engine_save(watch->engine, out, (size_t)bytes - 1), -ENOSPC);
-	ck_assert_int_eq(triggers_engine_save(watch->engine, out, (size_t)bytes), bytes);
-	*ret_bytes = (size_t)bytes;
-	return out;
-}
-
-static void restart(struct watch *watch)
-{
-	size_t bytes;
-	void *state = saved(watch, &bytes);
-	struct triggers_listener listener = {watch, watch_firing, watch_over, watch_suspicion,
-					     watch_suspicion_end};
-	triggers_engine_free(watch->engine);
-	assert_ok(triggers_engine_new(&listener, &watch->engine));
-	assert_ok(triggers_engine_restore(watch->engine, state, bytes));
-	free(state);
-}
-
 /* Three ranks' steps with evals, spikes and stalls; a restart after every `every` steps, also inside one. */
 static uint64_t history(struct watch *watch, int every)
 {
@@ -51,7 +27,7 @@ static uint64_t history(struct watch *watch, int every)
 		triggers_engine_open(watch->engine, step, start_ns, n, NULL);
 		watch_ticks(watch, length_ns / 2);
 		if (every && n % every == 0)
-			restart(watch);
+			watch_restart(watch);
 		watch_ticks(watch, length_ns - length_ns / 2);
 		struct triggers_sample sample = {.start_ns = start_ns, .duration_ns = length_ns, .step = n};
 		triggers_engine_observe(watch->engine, step, &sample);
@@ -80,7 +56,7 @@ START_TEST(damaged_bytes_are_refused)
 	static struct watch watch;
 	size_t bytes;
 	history(&watch, 0);
-	uint8_t *state = saved(&watch, &bytes);
+	uint8_t *state = watch_saved(watch.engine, &bytes);
 	for (int i = 0; i < 200; i++) {
 		struct triggers_engine *engine;
 		size_t at = test_random_below(bytes);
@@ -156,7 +132,7 @@ START_TEST(wild_times_do_no_harm)
 			triggers_engine_abandon(watch.engine, id);
 		}
 	}
-	restart(&watch);
+	watch_restart(&watch);
 	watch_end(&watch);
 }
 END_TEST

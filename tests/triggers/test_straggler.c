@@ -567,13 +567,8 @@ END_TEST
 static struct triggers_engine *restored_copy(const struct triggers_listener *listener)
 {
 	struct triggers_engine *copy;
-	int64_t bytes = triggers_engine_save(watch.engine, NULL, 0);
-	ck_assert_int_gt(bytes, 0);
-	void *state = malloc((size_t)bytes);
-	ck_assert_int_eq(triggers_engine_save(watch.engine, state, (size_t)bytes), bytes);
 	assert_ok(triggers_engine_new(listener, &copy));
-	assert_ok(triggers_engine_restore(copy, state, (size_t)bytes));
-	free(state);
+	watch_hand_over(watch.engine, copy);
 	return copy;
 }
 

@@ -6,6 +6,7 @@
 #ifndef TESTS_TRIGGERS_WATCH_H
 #define TESTS_TRIGGERS_WATCH_H
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -94,15 +95,25 @@ static inline void watch_end(struct watch *watch)
 	triggers_engine_free(watch->engine);
 }
 
-/* Saves one engine and restores the other, a new one, from it. */
-static inline void watch_hand_over(const struct triggers_engine *from, struct triggers_engine *to)
+/* An engine's state, to be freed; one byte less of room is refused. */
+static inline void *watch_saved(const struct triggers_engine *engine, size_t *ret_bytes)
 {
-	int64_t bytes = triggers_engine_save(from, NULL, 0);
+	int64_t bytes = triggers_engine_save(engine, NULL, 0);
 	ck_assert_int_gt(bytes, 0);
 	void *state = malloc((size_t)bytes);
 	ck_assert_ptr_nonnull(state);
-	ck_assert_int_eq(triggers_engine_save(from, state, (size_t)bytes), bytes);
-	assert_ok(triggers_engine_restore(to, state, (size_t)bytes));
+	ck_assert_int_eq(triggers_engine_save(engine, state, (size_t)bytes - 1), -ENOSPC);
+	ck_assert_int_eq(triggers_engine_save(engine, state, (size_t)bytes), bytes);
+	*ret_bytes = (size_t)bytes;
+	return state;
+}
+
+/* Saves one engine and restores the other, a new one, from it. */
+static inline void watch_hand_over(const struct triggers_engine *from, struct triggers_engine *to)
+{
+	size_t bytes;
+	void *state = watch_saved(from, &bytes);
+	assert_ok(triggers_engine_restore(to, state, bytes));
 	free(state);
 }
 
